@@ -1,0 +1,1 @@
+celegraph/beat_schedule.py

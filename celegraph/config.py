@@ -1,0 +1,98 @@
+"""The one configuration model.  Unknown keys are refused with a suggestion; durations read as "24h"."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from celegraph.errors import ConfigError
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+
+
+def parse_duration(value: object) -> timedelta:
+    """"90s", "1h30m", "2d", seconds as a number, or a timedelta.  ValueError names what is wrong."""
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return timedelta(seconds=value)
+    text = str(value).strip().lower()
+    parts = _PART.findall(text)
+    if not parts or "".join(n + u for n, u in parts) != text:
+        raise ValueError(f"{value!r} is not a duration; write '90s', '10m', '2h', '1d' or a timedelta")
+    return timedelta(seconds=sum(float(n) * _UNITS[u] for n, u in parts))
+
+
+Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+Positive = Annotated[Duration, Field(gt=timedelta(0))]
+
+
+class Config(BaseModel):
+    """Source: `app.conf.celegraph` (Django: `CELERY_CELEGRAPH`), then `CELEGRAPH_*` in the environment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    database_url: str = ""
+    schema_name: str = Field("celegraph", alias="schema", pattern=r"^[a-z_][a-z0-9_]{0,62}$")
+    lease: Positive = timedelta(seconds=60)
+    beat_every: Positive = timedelta(seconds=10)
+    hang_after: Positive = timedelta(minutes=10)
+    sweep_every: Positive = timedelta(seconds=1)
+    max_crashes: int = Field(3, ge=1)
+    call_window: Positive = timedelta(seconds=5)
+    effect_timeout: Positive = timedelta(seconds=60)
+    publish_timeout: Positive = timedelta(seconds=2)
+    queue: str = Field("celegraph", min_length=1)
+    control_queue: str = Field("celegraph.control", min_length=1)
+    max_value_bytes: int = Field(1024 * 1024, ge=1024)
+    approval: dict[str, Any] = Field(default_factory=dict)
+    max_concurrency: int = Field(32, ge=1)
+
+
+KEYS = sorted(field.alias or name for name, field in Config.model_fields.items())
+
+
+def load_config(given: Mapping[str, object] | None = None) -> Config:
+    """The host's settings over the environment's.  ConfigError names the key and a likely spelling."""
+    values: dict[str, object] = {
+        key: os.environ[name] for key in KEYS if (name := f"CELEGRAPH_{key.upper()}") in os.environ
+    }
+    for key in given or {}:
+        if key not in KEYS:
+            close = difflib.get_close_matches(key, KEYS, n=1)
+            meant = f", did you mean {close[0]!r}?" if close else f" (known: {', '.join(KEYS)})"
+            raise ConfigError(f"celegraph: unknown option {key!r}{meant}")
+    values.update(given or {})
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"celegraph: option {where!r}: {first['msg']}") from error
+    _check_url(config.database_url)
+    if config.beat_every * 2 > config.lease:
+        # One late beat must not look like a death.
+        raise ConfigError("celegraph: option 'lease' must be at least twice 'beat_every'")
+    return config
+
+
+def _check_url(url: str) -> None:
+    if not url:
+        raise ConfigError(
+            "celegraph: option 'database_url' is not set; give the PostgreSQL the application uses,"
+            " as postgresql://user:password@host:5432/name, or CELEGRAPH_DATABASE_URL"
+        )
+    if url.startswith("sqlite"):
+        raise ConfigError(
+            "celegraph: SQLite cannot hold runs (no session locks, no row locks);"
+            " point 'database_url' at a PostgreSQL"
+        )
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ConfigError("celegraph: option 'database_url' must start with postgresql://")
