@@ -1,0 +1,123 @@
+"""Approvals: questions to people and their answers.  First decision wins; a deadline is nobody's no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from celegraph.errors import ApprovalNotFound
+from celegraph.ledger.connect import Conn
+from celegraph.ledger.pen import Pen
+from celegraph.ledger.queries import load
+
+Q = load("approvals")
+
+
+@dataclass(frozen=True)
+class Approval:
+    """One question.  `args` are canonical JSON values; `decision` holds verb, args and value."""
+
+    approval_id: str
+    run_id: str
+    kind: str
+    interrupt_id: str | None
+    ask: int
+    prompt: str
+    tool: str | None
+    args: Any
+    args_hash: str | None
+    idempotency_key: str | None
+    effect_key: str | None
+    status: str
+    decision: Any
+    decided_by: str | None
+    note: str | None
+    decided_at: datetime | None
+    consumed_at: datetime | None
+    policy: Mapping[str, Any]
+    deadline_at: datetime | None
+    created_at: datetime
+    agent: str | None = None
+    run_status: str | None = None
+    now: datetime | None = None
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Approval:
+        """The columns this class knows; a newer schema may have more."""
+        return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
+
+    @property
+    def overdue(self) -> bool:
+        """Open, but past its deadline: nobody can decide it any more."""
+        return (
+            self.status == "open"
+            and self.deadline_at is not None
+            and self.now is not None
+            and self.deadline_at <= self.now
+        )
+
+
+async def of_run(pen: Pen, run_id: str) -> list[Approval]:
+    """Everything ever asked in this run, oldest first."""
+    return [Approval.from_row(row) for row in await pen.fetch(Q.of_run, {"run_id": run_id})]
+
+
+def get_approval(conn: Conn, approval_id: str) -> Approval:
+    """The question, or `ApprovalNotFound`."""
+    with conn.cursor(row_factory=dict_row) as cur:
+        row = cur.execute(Q.get, {"approval_id": approval_id}).fetchone()
+    if row is None:
+        raise ApprovalNotFound(approval_id)
+    return Approval.from_row(row)
+
+
+def list_approvals(
+    conn: Conn, *, status: str | None = "open", run_id: str | None = None, limit: int = 100
+) -> list[Approval]:
+    """Questions of one status (None: all), oldest first."""
+    rows = conn.execute(Q.list, {"status": status, "run_id": run_id, "limit": limit}).fetchall()
+    return [Approval.from_row(row) for row in rows]
+
+
+def decide(
+    conn: Conn,
+    approval_id: str,
+    status: str,
+    decision: Mapping[str, Any],
+    *,
+    by: str,
+    note: str | None = None,
+    args: Any = None,
+    args_hash: str | None = None,
+) -> bool:
+    """open -> approved | rejected.  False: somebody, or the deadline, was first."""
+    params = {
+        "approval_id": approval_id,
+        "status": status,
+        "decision": Jsonb(dict(decision)),
+        "by": by,
+        "note": note,
+        "args": Jsonb(args) if args_hash is not None else None,
+        "args_hash": args_hash,
+    }
+    with conn.cursor(row_factory=dict_row) as cur:
+        return cur.execute(Q.decide, params).fetchone() is not None
+
+
+@dataclass(frozen=True)
+class Expired:
+    """A question whose deadline has passed, and what that means for its run."""
+
+    approval_id: str
+    run_id: str
+    on_timeout: str
+
+
+def expire_due(conn: Conn, *, limit: int = 100) -> Sequence[Expired]:
+    """open -> expired for every deadline that has passed; each row once, however many ticks run."""
+    return [Expired(**row) for row in conn.execute(Q.expire_due, {"limit": limit}).fetchall()]

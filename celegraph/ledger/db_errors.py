@@ -1,0 +1,34 @@
+"""Database errors become ours in one place, by SQLSTATE; upper layers never look at psycopg's."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import errors as pg
+
+from celegraph.errors import SchemaMissing
+
+FENCED = "CG001"  # raised by the triggers on LangGraph's tables
+
+
+def is_fenced(error: BaseException) -> bool:
+    """A stale owner's write was refused by the database."""
+    return isinstance(error, psycopg.Error) and error.sqlstate == FENCED
+
+
+def is_lost(error: BaseException) -> bool:
+    """The connection is gone, or the server is going: this attempt is over, another one goes on."""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not isinstance(
+        error, pg.QueryCanceled
+    )
+
+
+def is_bad_value(error: BaseException) -> bool:
+    """PostgreSQL refuses the value itself (NUL, lone surrogate, not JSON): every repetition fails too."""
+    return isinstance(error, psycopg.DataError)
+
+
+def as_ours(error: psycopg.Error) -> BaseException:
+    """The error a caller outside the ledger should see for `error`."""
+    if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):
+        return SchemaMissing("the ledger's tables are not there; run `celegraph migrate`")
+    return error

@@ -1,0 +1,189 @@
+"""The effect ledger: reserve before the call, record after it.  The attempt writes with its pen,
+people and webhooks with a connection; the statements are the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from celegraph.errors import EffectNotFound, Fenced
+from celegraph.ledger.connect import Conn
+from celegraph.ledger.pen import Pen
+from celegraph.ledger.queries import load
+
+Q = load("effects")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One intended act at a provider.  `result` is encoded (see `canonical`)."""
+
+    idempotency_key: str
+    run_id: str
+    step: str
+    tool: str
+    slot: str
+    args_hash: str
+    args: Any
+    mode: str
+    status: str
+    provider_ref: str | None
+    result: Any
+    error: Any
+    attempts: int
+    owner: str | None
+    doubt_after: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    doubt_passed: bool | None = None
+    doubt_in_s: float | None = None
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Effect:
+        """The columns this class knows; a newer schema may have more."""
+        return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
+
+    @property
+    def done(self) -> bool:
+        """It happened: its result is given back, and it is never performed again."""
+        return self.status in ("sent", "confirmed")
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Everything the ledger must know before a call: identity, body, and how long it may take."""
+
+    key: str
+    run_id: str
+    epoch: int
+    step: str
+    tool: str
+    slot: str
+    args_hash: str
+    args: Any
+    owner: str
+    horizon: timedelta  # call_window + timeout: from then on nobody can still be calling
+
+    def params(self) -> dict[str, Any]:
+        """The statement's parameters."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"args": Jsonb(self.args)}
+
+
+async def of_run(pen: Pen, run_id: str) -> list[Effect]:
+    """All effects of the run."""
+    return [Effect.from_row(row) for row in await pen.fetch(Q.of_run, {"run_id": run_id})]
+
+
+async def state(pen: Pen, key: str) -> Effect:
+    """The row as it is now, with its horizon measured by the database."""
+    row = await pen.fetch_one(Q.state, {"key": key})
+    if row is None:
+        raise EffectNotFound(key)
+    return Effect.from_row(row)
+
+
+async def reserve(pen: Pen, reservation: Reservation, *, approved: bool) -> int | None:
+    """(nothing) -> pending with the right to call; returns attempts (1).
+
+    None: the row was there before, or (`approved`) no unused approval binds this call.  `Fenced`.
+    """
+    query = Q.reserve_approved if approved else Q.reserve
+    return _granted(await pen.fetch_one(query, reservation.params()), reservation)
+
+
+async def claim(pen: Pen, reservation: Reservation, *, status: str, attempts: int) -> int | None:
+    """pending (past its horizon) | failed -> pending, attempts + 1.  None: read again, do not call."""
+    params = reservation.params() | {"status": status, "attempts": attempts}
+    return _granted(await pen.fetch_one(Q.claim, params), reservation)
+
+
+def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> int | None:
+    if row is None or not row["mine"]:
+        raise Fenced(reservation.run_id, reservation.epoch)
+    return row["attempts"]
+
+
+async def record_sent(
+    pen: Pen, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
+) -> bool:
+    """pending -> sent.  Not fenced: what the provider did is a fact, whoever owns the run now."""
+    params = {
+        "key": key,
+        "attempts": attempts,
+        "epoch": epoch,
+        "result": Jsonb(result),
+        "ref": ref,
+        "by": by,
+    }
+    return await pen.fetch_one(Q.record_sent, params) is not None
+
+
+async def record_failed(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
+    """pending -> failed: certainly not done."""
+    params = {"key": key, "attempts": attempts, "epoch": epoch, "error": Jsonb(dict(error))}
+    return await pen.fetch_one(Q.record_failed, params) is not None
+
+
+async def record_doubt(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
+    """pending, horizon reached: this call is over and nobody knows what it did."""
+    params = {"key": key, "attempts": attempts, "epoch": epoch, "error": Jsonb(dict(error))}
+    return await pen.fetch_one(Q.record_doubt, params) is not None
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The answer to a doubt (or a provider's confirmation): the new status and what goes with it."""
+
+    status: str  # sent | confirmed | failed
+    by: str | None = None
+    ref: str | None = None
+    note: str | None = None
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+    certain: bool = False  # the provider itself says that it did nothing: no horizon to wait for
+    decision: Mapping[str, Any] | None = None
+
+
+def resolve(conn: Conn, key: str, resolution: Resolution) -> str | None:
+    """pending -> sent | confirmed | failed.  Returns the run_id, or None: no longer (or not yet) possible."""
+    params = {
+        "key": key,
+        "status": resolution.status,
+        "by": resolution.by,
+        "ref": resolution.ref,
+        "note": resolution.note,
+        "result": Jsonb(resolution.result),
+        "error": Jsonb(dict(resolution.error)) if resolution.error else None,
+        "certain": resolution.certain,
+        "decision": Jsonb(dict(resolution.decision or {"verb": "answer"})),
+    }
+    with conn.cursor(row_factory=dict_row) as cur:
+        row = cur.execute(Q.resolve, params).fetchone()
+    return None if row is None else str(row["run_id"])
+
+
+def get_effect(conn: Conn, key: str) -> Effect:
+    """The effect, or `EffectNotFound`."""
+    with conn.cursor(row_factory=dict_row) as cur:
+        row = cur.execute(Q.state, {"key": key}).fetchone()
+    if row is None:
+        raise EffectNotFound(key)
+    return Effect.from_row(row)
+
+
+def effects_of(conn: Conn, run_id: str) -> list[Effect]:
+    """All effects of the run, in the order they were reserved."""
+    return [Effect.from_row(r) for r in conn.execute(Q.of_run, {"run_id": run_id}).fetchall()]
+
+
+def key_of_ref(conn: Conn, ref: str) -> str:
+    """The key of the one effect with this provider reference; `EffectNotFound` if none or several."""
+    rows = conn.execute(Q.key_of_ref, {"ref": ref}).fetchall()
+    if len(rows) != 1:
+        raise EffectNotFound(ref)
+    return str(rows[0]["idempotency_key"])

@@ -1,0 +1,83 @@
+"""What an attempt came to.  A value, settled in one place; exceptions are for surprises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question to open with the outcome.  `deadline` counts from the settle, by the database's time."""
+
+    approval_id: str
+    kind: str  # interrupt | effect | doubt
+    prompt: str
+    ask: int = 1
+    interrupt_id: str | None = None
+    tool: str | None = None
+    args: Any = None
+    args_hash: str | None = None
+    idempotency_key: str | None = None
+    policy: dict[str, Any] = field(default_factory=dict)
+    deadline: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """running -> finished: nothing is left to do."""
+
+    output: Any
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """running -> waiting: for a decision, or for a deploy that knows the pending node."""
+
+    reason: str
+    asks: tuple[Ask, ...] = ()
+    waits_for: str = "decision"
+
+
+@dataclass(frozen=True)
+class Sleeping:
+    """running -> ready with wake_at: a transient failure backs off, a doubt waits for its horizon."""
+
+    delay: timedelta
+    reason: str
+    retried: bool = False
+    error: dict[str, Any] | None = None
+    asks: tuple[Ask, ...] = ()
+
+
+@dataclass(frozen=True)
+class Failed:
+    """running -> failed: going on would fail again."""
+
+    reason: str
+    error: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Drained:
+    """running -> ready: the worker is going away; another one goes on."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """running -> cancelled: somebody asked for it."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Abandoned:
+    """Nothing to write: the connection or the lease is gone, and with it the right to say anything."""
+
+    reason: str
+
+
+Outcome = Finished | Waiting | Sleeping | Failed | Drained | Cancelled | Abandoned

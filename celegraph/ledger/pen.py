@@ -1,0 +1,85 @@
+"""The pen: the one connection an attempt writes with.  Lock, checkpoints and ledger die with it.
+
+It is opened after the fork, never pooled and never reconnected inside an attempt.  Every statement
+goes through one asyncio lock, which LangGraph's saver shares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+
+from celegraph.config import Config
+from celegraph.ledger.connect import KEEPALIVE, set_search_path
+
+# By SET after connecting, never by options=: PgBouncer refuses unknown start-up parameters.
+# client_connection_check_interval: a backend inside a query notices in half a second that its client
+# died, and lets the run's lock go.  The keepalives are the server's side of a dead worker host.
+_SETTINGS = b"""
+SELECT set_config('synchronous_commit', 'on', false),
+       set_config('lock_timeout', %(lock_timeout)s, false),
+       set_config('idle_session_timeout', '0', false),
+       set_config('client_connection_check_interval', '500', false),
+       set_config('tcp_keepalives_idle', '10', false),
+       set_config('tcp_keepalives_interval', '5', false),
+       set_config('tcp_keepalives_count', '3', false)
+"""
+
+
+class Pen:
+    """One autocommit AsyncConnection and the lock all its users share."""
+
+    def __init__(self, conn: AsyncConnection[DictRow]):
+        self.conn = conn
+        self.lock = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, config: Config) -> Pen:
+        """Connect and set the session up.  psycopg.OperationalError when the server is not there."""
+        conn = await AsyncConnection.connect(
+            config.database_url,
+            autocommit=True,
+            row_factory=dict_row,
+            prepare_threshold=0,
+            application_name="celegraph pen",
+            **KEEPALIVE,
+        )
+        await conn.execute(set_search_path(config.schema_name))
+        millis = int(config.lease.total_seconds() * 1000 / 6)
+        await conn.execute(_SETTINGS, {"lock_timeout": f"{millis}ms"})
+        return cls(conn)
+
+    @property
+    def broken(self) -> bool:
+        """The connection is known to be of no use any more."""
+        return self.conn.closed
+
+    async def fetch(self, query: bytes, params: Mapping[str, Any] | None = None) -> list[DictRow]:
+        """All rows of one statement, its own transaction.
+
+        Shielded: a cancelled statement may have committed, so it is always seen to its end.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._fetch(query, params)))
+
+    async def fetch_one(self, query: bytes, params: Mapping[str, Any] | None = None) -> DictRow | None:
+        """The first row of one statement, or None."""
+        rows = await self.fetch(query, params)
+        return rows[0] if rows else None
+
+    async def _fetch(self, query: bytes, params: Mapping[str, Any] | None) -> list[DictRow]:
+        async with self.lock:
+            cur = await self.conn.execute(query, params)
+            return await cur.fetchall() if cur.description else []
+
+    async def close(self) -> None:
+        """Close for good; the server frees the session's locks.  An error here changes nothing."""
+        try:
+            await self.conn.close()
+        except psycopg.Error:
+            # Already gone: that is what was wanted.
+            return

@@ -1,0 +1,35 @@
+"""Named SQL from the `.sql` files beside this module: `QUERIES.leases.begin` is bytes for psycopg.
+
+A block starts at `-- name: x`.  Nothing is ever formatted into the text; values travel as parameters
+and the schema through the session's search_path.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+
+
+class Queries:
+    """The queries of one file; an unknown name is an AttributeError that lists the known ones."""
+
+    def __init__(self, file: str, texts: dict[str, bytes]):
+        self._file = file
+        self._texts = texts
+
+    def __getattr__(self, name: str) -> bytes:
+        try:
+            return self._texts[name]
+        except KeyError:
+            raise AttributeError(f"{self._file}.sql has no query {name!r}: {sorted(self._texts)}") from None
+
+
+@cache
+def load(file: str) -> Queries:
+    """The named queries of `sql/queries/<file>.sql`."""
+    text = resources.files("celegraph.ledger").joinpath(f"sql/queries/{file}.sql").read_text("utf-8")
+    parts = _NAME.split(text)
+    return Queries(file, {n: q.strip().encode() for n, q in zip(parts[1::2], parts[2::2], strict=True)})

@@ -1,0 +1,196 @@
+"""Runs: admission, reading, and the changes people make.  The owner's transitions are in `leases`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from celegraph.errors import RunConflict, RunMoved, RunNotFound
+from celegraph.ledger.connect import Conn
+from celegraph.ledger.keys import lock_key
+from celegraph.ledger.queries import load
+from celegraph.ledger.states import TERMINAL
+
+Q = load("runs")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One row of `runs` with its lease.  `now` is the database's time of the reading."""
+
+    run_id: str
+    agent: str
+    status: str
+    reason: str | None
+    waits_for: str | None
+    input: Any
+    output: Any
+    error: Any
+    fingerprint: str | None
+    crash_count: int
+    hang_count: int
+    retry_count: int
+    max_crashes: int
+    wake_at: datetime | None
+    ring_at: datetime | None
+    rung_at: datetime | None
+    deadline_at: datetime | None
+    cancel_requested_at: datetime | None
+    read_only: bool
+    tags: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    epoch: int
+    worker_id: str | None = None
+    beat_at: datetime | None = None
+    loop_seen_at: datetime | None = None
+    expires_at: datetime | None = None
+    draining: bool = False
+    now: datetime | None = None
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Run:
+        """The columns this class knows; a newer schema may have more."""
+        return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
+
+    @property
+    def terminal(self) -> bool:
+        """The run has ended: finished, failed or cancelled."""
+        return self.status in TERMINAL
+
+
+@dataclass(frozen=True)
+class Admission:
+    """A checked request for a run; input is plain JSON."""
+
+    run_id: str
+    agent: str
+    input: Any
+    max_crashes: int
+    delay: timedelta | None = None
+    deadline: timedelta | None = None
+    read_only: bool = False
+    tags: Mapping[str, Any] | None = None
+    trace_parent: str | None = None
+
+
+def admit(conn: Conn, admission: Admission) -> bool:
+    """(nothing) -> ready.  True if the run is new, False if the same request was admitted before.
+
+    Raises `RunConflict` when the run_id stands for another agent or other input.
+    """
+    params = {
+        "run_id": admission.run_id,
+        "lock_key": lock_key(admission.run_id),
+        "agent": admission.agent,
+        "input": Jsonb(admission.input),
+        "max_crashes": admission.max_crashes,
+        "delay": admission.delay,
+        "deadline": admission.deadline,
+        "read_only": admission.read_only,
+        "tags": Jsonb(dict(admission.tags or {})),
+        "trace_parent": admission.trace_parent,
+    }
+    row = _one(conn, Q.admit, params)
+    if row["admitted"]:
+        return True
+    if row["agent"] is None:
+        # Another caller's row, committed after this statement's snapshot was taken.
+        row = _one(conn, Q.admitted_before, params)
+    if row["agent"] != admission.agent:
+        raise RunConflict(admission.run_id, "agent")
+    if not row["same"]:
+        raise RunConflict(admission.run_id, "input")
+    return False
+
+
+def rung(conn: Conn, run_ids: Sequence[str]) -> None:
+    """The doorbells of these runs are in the broker."""
+    conn.execute(Q.rung, {"run_ids": list(run_ids)})
+
+
+def get_run(conn: Conn, run_id: str) -> Run:
+    """The run, or `RunNotFound`."""
+    row = conn.execute(Q.get, {"run_id": run_id}).fetchone()
+    if row is None:
+        raise RunNotFound(run_id)
+    return Run.from_row(row)
+
+
+def list_runs(
+    conn: Conn, *, status: str | None = None, agent: str | None = None, limit: int = 100
+) -> list[Run]:
+    """The newest runs first."""
+    rows = conn.execute(Q.list, {"status": status, "agent": agent, "limit": limit}).fetchall()
+    return [Run.from_row(row) for row in rows]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of `run_events`: what happened, in order of `seq`."""
+
+    seq: int
+    at: datetime
+    epoch: int | None
+    kind: str
+    data: Mapping[str, Any]
+
+
+def events(conn: Conn, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
+    """Everything that happened to the run after event `after`, oldest first."""
+    rows = conn.execute(Q.events, {"run_id": run_id, "after": after, "limit": limit}).fetchall()
+    return [Event(**row) for row in rows]
+
+
+def record_event(conn: Conn, run_id: str, kind: str, data: Mapping[str, Any]) -> None:
+    """Append one event that belongs to no transition."""
+    conn.execute(Q.record_event, {"run_id": run_id, "epoch": None, "kind": kind, "data": json.dumps(data)})
+
+
+def cancel(conn: Conn, run_id: str, reason: str) -> str:
+    """Any unfinished status -> cancelled, at once or by the running owner at its next step.
+
+    Returns the status after the request: "cancelled", or "running" while the owner is still at it.
+    """
+    params = {"run_id": run_id, "reason": reason}
+    if conn.execute(Q.cancel_resting, params).fetchone():
+        return "cancelled"
+    if conn.execute(Q.request_cancel, params).fetchone() is None:
+        raise RunMoved(run_id, "cancel", get_run(conn, run_id).status)
+    # It may have come to rest between the two statements; the request is on record now, so either this
+    # finds it at rest or the settle that is under way finds the request.
+    return "cancelled" if conn.execute(Q.cancel_resting, params).fetchone() else "running"
+
+
+def pause(conn: Conn, run_id: str, reason: str) -> None:
+    """ready | waiting -> paused.  Decisions made meanwhile are kept."""
+    if conn.execute(Q.pause, {"run_id": run_id, "reason": reason}).fetchone() is None:
+        raise RunMoved(run_id, "pause", get_run(conn, run_id).status)
+
+
+def make_ready(conn: Conn, run_id: str, verb: str, by: str | None = None) -> None:
+    """failed -> ready (retry), quarantined -> ready (release), paused -> ready (resume)."""
+    origins, event = {
+        "retry": (["failed"], "retried"),
+        "release": (["quarantined"], "released"),
+        "resume": (["paused"], "resumed"),
+    }[verb]
+    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": by}
+    if conn.execute(Q.make_ready, params).fetchone() is None:
+        raise RunMoved(run_id, verb, get_run(conn, run_id).status)
+
+
+def _one(conn: Conn, query: bytes, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    # A host's connection may have another row factory; ours is named where it matters.
+    with conn.cursor(row_factory=dict_row) as cur:
+        row = cur.execute(query, params).fetchone()
+    assert row is not None
+    return row

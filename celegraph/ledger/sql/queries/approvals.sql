@@ -1,0 +1,52 @@
+-- name: of_run
+-- Everything ever asked in this run, the newest question of an interrupt last.
+SELECT * FROM approvals WHERE run_id = %(run_id)s ORDER BY created_at, ask;
+
+-- name: get
+SELECT a.*, r.agent, r.status AS run_status, ledger_now() AS now
+  FROM approvals a JOIN runs r USING (run_id) WHERE a.approval_id = %(approval_id)s;
+
+-- name: list
+SELECT a.*, r.agent, r.status AS run_status, ledger_now() AS now
+  FROM approvals a JOIN runs r USING (run_id)
+ WHERE (%(status)s::text IS NULL OR a.status = %(status)s)
+   AND (%(run_id)s::text IS NULL OR a.run_id = %(run_id)s)
+ ORDER BY a.created_at
+ LIMIT %(limit)s;
+
+-- name: decide
+-- open -> approved | rejected.  The first decision wins; after the deadline nobody's does, also when
+-- the tick that writes "expired" has not come yet.
+WITH decided AS (
+    UPDATE approvals
+       SET status = %(status)s, decision = %(decision)s::jsonb, decided_by = %(by)s, note = %(note)s,
+           args = coalesce(%(args)s::jsonb, args), args_hash = coalesce(%(args_hash)s, args_hash),
+           decided_at = ledger_now(), next_action_at = NULL
+     WHERE approval_id = %(approval_id)s AND status = 'open' AND kind <> 'doubt'
+       AND (deadline_at IS NULL OR deadline_at > ledger_now())
+    RETURNING approval_id, run_id, status
+), event AS (
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'decided', jsonb_strip_nulls(jsonb_build_object('approval_id', approval_id, 'status', status,
+                                                                   'by', %(by)s::text)) FROM decided
+)
+SELECT run_id, status FROM decided;
+
+-- name: expire_due
+-- open -> expired, by the database's time; nobody's no.  `on_timeout` says what it means for the run.
+WITH due AS (
+    SELECT approval_id FROM approvals
+     WHERE status = 'open' AND next_action_at <= ledger_now()
+     ORDER BY next_action_at
+     LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), expired AS (
+    UPDATE approvals a
+       SET status = 'expired', decided_at = ledger_now(), next_action_at = NULL,
+           decision = jsonb_build_object('verb', 'expire')
+      FROM due WHERE a.approval_id = due.approval_id AND a.deadline_at <= ledger_now()
+    RETURNING a.approval_id, a.run_id, coalesce(a.policy ->> 'on_timeout', 'reject') AS on_timeout
+), event AS (
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'expired', jsonb_build_object('approval_id', approval_id, 'on_timeout', on_timeout) FROM expired
+)
+SELECT approval_id, run_id, on_timeout FROM expired;

@@ -1,0 +1,153 @@
+-- name: of_run
+SELECT * FROM effects WHERE run_id = %(run_id)s ORDER BY created_at, idempotency_key;
+
+-- name: get
+SELECT *, ledger_now() AS now FROM effects WHERE idempotency_key = %(key)s;
+
+-- name: state
+-- Read again under the attempt: has the horizon passed, did somebody else record the answer?
+SELECT *, doubt_after <= ledger_now() AS doubt_passed,
+       extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s
+  FROM effects WHERE idempotency_key = %(key)s;
+
+-- name: reserve
+-- (nothing) -> pending: the row and the first right to call, in one commit, before the call.
+-- FOR SHARE on the lease: a new epoch waits for this row or refuses it.
+WITH lease AS (
+    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+), effect AS (
+    INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, owner, doubt_after)
+    SELECT %(key)s, %(run_id)s, %(step)s, %(tool)s, %(slot)s, %(args_hash)s, %(args)s::jsonb, %(owner)s,
+           ledger_now() + %(horizon)s::interval
+      FROM lease
+    ON CONFLICT DO NOTHING
+    RETURNING attempts
+), event AS (
+    INSERT INTO run_events (run_id, epoch, kind, data)
+    SELECT %(run_id)s, %(epoch)s, 'effect reserved', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
+           'step', %(step)s::text, 'slot', %(slot)s::text) FROM effect
+)
+SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT attempts FROM effect) AS attempts;
+
+-- name: reserve_approved
+-- The same for an effect that requires an approval: an approved, unused approval that binds this tool
+-- and these arguments is used up in the same statement.  No approval: no row, no call.
+WITH lease AS (
+    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+), approval AS (
+    UPDATE approvals SET effect_key = %(key)s
+     WHERE approval_id = (
+           SELECT approval_id FROM approvals a, lease
+            WHERE a.run_id = %(run_id)s AND a.tool = %(tool)s AND a.args_hash = %(args_hash)s
+              AND a.status = 'approved' AND a.effect_key IS NULL AND a.kind <> 'doubt'
+              AND NOT EXISTS (SELECT FROM effects WHERE idempotency_key = %(key)s)
+            ORDER BY a.decided_at LIMIT 1 FOR UPDATE OF a)
+    RETURNING approval_id
+), effect AS (
+    INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, owner, doubt_after)
+    SELECT %(key)s, %(run_id)s, %(step)s, %(tool)s, %(slot)s, %(args_hash)s, %(args)s::jsonb, %(owner)s,
+           ledger_now() + %(horizon)s::interval
+      FROM lease, approval
+    ON CONFLICT DO NOTHING
+    RETURNING attempts
+), event AS (
+    INSERT INTO run_events (run_id, epoch, kind, data)
+    SELECT %(run_id)s, %(epoch)s, 'effect reserved', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
+           'step', %(step)s::text, 'slot', %(slot)s::text, 'approval_id', approval_id) FROM effect, approval
+)
+SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT attempts FROM effect) AS attempts;
+
+-- name: claim
+-- pending (past its horizon) | failed -> pending, attempts + 1: the right to call once more.  Compare
+-- and set on (status, attempts): of all who read the same row, one calls.
+WITH lease AS (
+    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+), effect AS (
+    UPDATE effects e
+       SET status = 'pending', attempts = e.attempts + 1, owner = %(owner)s, error = NULL,
+           doubt_after = ledger_now() + %(horizon)s::interval, updated_at = ledger_now()
+      FROM lease
+     WHERE e.idempotency_key = %(key)s AND e.status = %(status)s AND e.attempts = %(attempts)s
+       AND (e.status = 'failed' OR e.doubt_after <= ledger_now())
+    RETURNING e.attempts, e.tool
+), event AS (
+    INSERT INTO run_events (run_id, epoch, kind, data)
+    SELECT %(run_id)s, %(epoch)s, 'effect claimed', jsonb_build_object('key', %(key)s::text, 'tool', tool, 'attempt', attempts)
+      FROM effect
+)
+SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT attempts FROM effect) AS attempts;
+
+-- name: record_sent
+-- pending -> sent.  Not fenced: what a call has done is a fact, also when its owner lost the run, and
+-- also over a "did not happen" that came too early.  Fenced out is only a call that was not the last.
+WITH effect AS (
+    UPDATE effects
+       SET status = 'sent', result = %(result)s::jsonb, provider_ref = coalesce(%(ref)s, provider_ref),
+           error = NULL, updated_at = ledger_now()
+     WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status IN ('pending', 'failed')
+    RETURNING run_id, tool, attempts
+), event AS (
+    INSERT INTO run_events (run_id, epoch, kind, data)
+    SELECT run_id, %(epoch)s, 'effect sent', jsonb_build_object('key', %(key)s::text, 'tool', tool, 'attempt', attempts,
+                                                                'by', %(by)s::text)
+      FROM effect
+)
+SELECT run_id FROM effect;
+
+-- name: record_failed
+-- pending -> failed: the provider certainly did nothing, or refused for good.
+WITH effect AS (
+    UPDATE effects SET status = 'failed', error = %(error)s::jsonb, updated_at = ledger_now()
+     WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status = 'pending'
+    RETURNING run_id, tool, attempts
+), event AS (
+    INSERT INTO run_events (run_id, epoch, kind, data)
+    SELECT run_id, %(epoch)s, 'effect failed', jsonb_build_object('key', %(key)s::text, 'tool', tool, 'attempt', attempts)
+      FROM effect
+)
+SELECT run_id FROM effect;
+
+-- name: record_doubt
+-- pending stays pending: the call of this attempt is over and nobody knows what it did.  Its horizon
+-- has come, because the caller itself says that it calls no more.
+WITH effect AS (
+    UPDATE effects SET doubt_after = least(doubt_after, ledger_now()), error = %(error)s::jsonb, updated_at = ledger_now()
+     WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status = 'pending'
+    RETURNING run_id, tool, attempts
+), event AS (
+    INSERT INTO run_events (run_id, epoch, kind, data)
+    SELECT run_id, %(epoch)s, 'effect in doubt', jsonb_build_object('key', %(key)s::text, 'tool', tool, 'attempt', attempts)
+      FROM effect
+)
+SELECT run_id FROM effect;
+
+-- name: resolve
+-- pending -> sent | failed by a person (or pending | sent -> confirmed, pending -> failed by a webhook).
+-- "It did not happen" is believed only past the horizon; until then a call may still be under way.
+-- The open question about this effect is closed in the same statement.
+WITH effect AS (
+    UPDATE effects
+       SET status = %(status)s, provider_ref = coalesce(%(ref)s, provider_ref),
+           result = CASE WHEN %(status)s = 'failed' THEN NULL
+                         WHEN status = 'sent' THEN result ELSE %(result)s::jsonb END,
+           error = %(error)s::jsonb, updated_at = ledger_now()
+     WHERE idempotency_key = %(key)s
+       AND (status = 'pending' OR (status = 'sent' AND %(status)s = 'confirmed'))
+       AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
+    RETURNING idempotency_key, run_id, tool
+), question AS (
+    UPDATE approvals a
+       SET status = CASE WHEN %(status)s = 'failed' THEN 'rejected' ELSE 'approved' END,
+           decided_at = ledger_now(), decided_by = %(by)s, note = %(note)s, decision = %(decision)s::jsonb
+      FROM effect
+     WHERE a.idempotency_key = effect.idempotency_key AND a.kind = 'doubt' AND a.status = 'open'
+    RETURNING a.approval_id
+), event AS (
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'effect resolved', jsonb_strip_nulls(jsonb_build_object('key', %(key)s::text, 'tool', tool,
+           'status', %(status)s::text, 'by', %(by)s::text)) FROM effect
+)
+SELECT effect.run_id, (SELECT approval_id FROM question LIMIT 1) AS approval_id FROM effect;
+
+-- name: key_of_ref
+SELECT idempotency_key FROM effects WHERE provider_ref = %(ref)s ORDER BY created_at LIMIT 2;

@@ -1,0 +1,121 @@
+-- name: tick
+INSERT INTO ticks (name, at, report) VALUES (%(name)s, ledger_now(), %(report)s::jsonb)
+ON CONFLICT (name) DO UPDATE SET at = excluded.at, report = excluded.report;
+
+-- name: last_tick
+SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS age_s FROM ticks WHERE name = %(name)s;
+
+-- name: running
+-- Candidates, read before pg_locks: a run that is running here and has no lock a moment later has
+-- lost its owner, or moved since, which the epoch in `recover` finds out.
+SELECT r.run_id, r.lock_key, l.epoch, l.backend_pid,
+       (l.expires_at <= ledger_now()) AS beatless,
+       (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless
+  FROM runs r JOIN run_leases l USING (run_id)
+ WHERE r.status = 'running'
+ ORDER BY r.updated_at
+ LIMIT %(limit)s;
+
+-- name: locks
+-- Who holds our kind of session lock in this database (64 bit keys: objsubid 1).
+SELECT ((classid::bigint << 32) | objid::bigint) AS lock_key, pid
+  FROM pg_locks
+ WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+
+-- name: terminate
+-- End a hung owner's backend; only while this very pid holds this very lock (pids are used again).
+SELECT pg_terminate_backend(pid) AS ended
+  FROM pg_locks
+ WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid = %(pid)s
+   AND ((classid::bigint << 32) | objid::bigint) = %(lock_key)s
+   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+
+-- name: orphan_locks
+-- Locks of our runs whose holder no live lease names, seen for longer than a lease: an owner that
+-- settled or was recovered, but whose backend stayed (a forked grandchild holds its socket).
+SELECT r.run_id, r.lock_key, k.pid
+  FROM pg_locks k
+  JOIN runs r ON r.lock_key = ((k.classid::bigint << 32) | k.objid::bigint)
+  JOIN run_leases l USING (run_id)
+  JOIN pg_stat_activity s ON s.pid = k.pid
+ WHERE k.locktype = 'advisory' AND k.objsubid = 1 AND k.granted
+   AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND r.status <> 'running' AND r.updated_at < ledger_now() - %(lease)s::interval
+   AND l.backend_pid IS DISTINCT FROM k.pid
+   AND s.state_change < ledger_now() - %(lease)s::interval;
+
+-- name: wake_decided
+-- waiting | asleep -> ready: a person or a deadline has answered and no attempt has seen it yet.
+-- This is the guarantee; `decide` and `settle` only make it faster.
+WITH due AS (
+    SELECT a.run_id
+      FROM approvals a JOIN runs r USING (run_id)
+     WHERE a.status <> 'open' AND a.consumed_at IS NULL
+       AND (r.status = 'waiting' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
+     ORDER BY a.decided_at
+     LIMIT %(limit)s
+), run AS (
+    UPDATE runs r
+       SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
+           ring_at = ledger_now(), updated_at = ledger_now()
+     WHERE r.run_id IN (SELECT run_id FROM due)
+       AND (r.status = 'waiting' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
+    RETURNING r.run_id
+), event AS (
+    INSERT INTO run_events (run_id, kind) SELECT run_id, 'woken' FROM run
+)
+SELECT run_id FROM run;
+
+-- name: wake_one
+-- The same for one run, right after its decision was committed.
+WITH run AS (
+    UPDATE runs r
+       SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
+           ring_at = ledger_now(), updated_at = ledger_now()
+     WHERE r.run_id = %(run_id)s
+       AND (r.status = 'waiting' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
+       AND EXISTS (SELECT FROM approvals a WHERE a.run_id = r.run_id AND a.status <> 'open' AND a.consumed_at IS NULL)
+    RETURNING r.run_id
+), event AS (
+    INSERT INTO run_events (run_id, kind) SELECT run_id, 'woken' FROM run
+)
+SELECT run_id FROM run;
+
+-- name: wake_for_code
+-- waiting for code -> ready: a worker has started, it may bring the code the run waits for.
+WITH due AS (
+    SELECT run_id FROM runs WHERE status = 'waiting' AND waits_for = 'code'
+     ORDER BY updated_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), run AS (
+    UPDATE runs r
+       SET status = 'ready', reason = NULL, waits_for = NULL, rung_at = NULL, ring_at = ledger_now(),
+           updated_at = ledger_now()
+      FROM due WHERE r.run_id = due.run_id
+    RETURNING r.run_id
+), event AS (
+    INSERT INTO run_events (run_id, kind) SELECT run_id, 'woken' FROM run
+)
+SELECT run_id FROM run;
+
+-- name: cancelling
+-- Runs that came to rest with a cancellation requested (the request and the settle crossed).
+SELECT run_id FROM runs
+ WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined')
+ ORDER BY cancel_requested_at LIMIT %(limit)s;
+
+-- name: due_rings
+-- Whom to ring.  The ring is booked before it is made: when publishing fails it is due again in a
+-- minute, or at once if it never worked (`unring`).
+WITH due AS (
+    SELECT run_id FROM runs
+     WHERE status = 'ready' AND ring_at <= ledger_now()
+     ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
+  FROM due WHERE r.run_id = due.run_id
+RETURNING r.run_id;
+
+-- name: unring
+-- The broker did not take these doorbells; the next sweep tries again.
+UPDATE runs SET rung_at = NULL, ring_at = ledger_now() WHERE run_id = ANY(%(run_ids)s) AND status = 'ready';

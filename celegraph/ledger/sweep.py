@@ -1,0 +1,119 @@
+"""The sweep: the guarantee that every run moves.  Bounded, and safe to run many times at once.
+
+Everything that rings a run faster (the caller, settle, decide) may die or be lost; what is due is due
+because of rows, and this finds the rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+
+from celegraph.config import Config
+from celegraph.ledger import runs
+from celegraph.ledger.connect import Conn
+from celegraph.ledger.leases import recover
+from celegraph.ledger.queries import load
+
+Q = load("sweep")
+
+
+@dataclass
+class SweepReport:
+    """What one sweep did, and whom to ring."""
+
+    recovered: list[str] = field(default_factory=list)
+    terminated: list[str] = field(default_factory=list)
+    woken: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    ring: list[str] = field(default_factory=list)
+
+    def counts(self) -> dict[str, int]:
+        """The numbers alone, for logs and the tick."""
+        return {name: len(values) for name, values in asdict(self).items()}
+
+
+def sweep_once(conn: Conn, config: Config, *, limit: int = 500, started: bool = False) -> SweepReport:
+    """Recover runs whose owner is gone, wake runs with an answer, and name the runs to ring.
+
+    `started`: a worker has just come up, so runs waiting for other code get another look.
+    """
+    report = SweepReport()
+    _recover_dead(conn, config, limit, report)
+    for row in conn.execute(Q.orphan_locks, {"lease": config.lease}).fetchall():
+        _terminate(conn, row["run_id"], row["lock_key"], row["pid"], report)
+    report.woken += _ids(conn.execute(Q.wake_decided, {"limit": limit}).fetchall())
+    if started:
+        report.woken += _ids(conn.execute(Q.wake_for_code, {"limit": limit}).fetchall())
+    for run_id in _ids(conn.execute(Q.cancelling, {"limit": limit}).fetchall()):
+        if conn.execute(
+            load("runs").cancel_resting, {"run_id": run_id, "reason": "cancelled on request"}
+        ).fetchone():
+            report.cancelled.append(run_id)
+    # Booked last, so that what was just made ready is rung by this very sweep.
+    report.ring = _ids(conn.execute(Q.due_rings, {"limit": limit}).fetchall())
+    conn.execute(Q.tick, {"name": "sweep", "report": json.dumps(report.counts())})
+    return report
+
+
+def _recover_dead(conn: Conn, config: Config, limit: int, report: SweepReport) -> None:
+    candidates = conn.execute(Q.running, {"hang_after": config.hang_after, "limit": limit}).fetchall()
+    if not candidates:
+        return
+    # The order of these two reads is the proof: running first, locks second.
+    holders: dict[int, int] = {r["lock_key"]: r["pid"] for r in conn.execute(Q.locks).fetchall()}
+    for run in candidates:
+        holder = holders.get(run["lock_key"])
+        if holder is None:
+            cause = "crashed"
+        elif run["beatless"] or run["loopless"]:
+            # Fence first: when the epoch has moved, the terminated owner can do no harm on its way out.
+            cause = "hung"
+        else:
+            continue
+        moved = recover(conn, run["run_id"], run["epoch"], cause)
+        if moved is None:
+            continue
+        report.recovered.append(run["run_id"])
+        if holder is not None:
+            _terminate(conn, run["run_id"], run["lock_key"], holder, report)
+
+
+def _terminate(conn: Conn, run_id: str, lock_key: int, pid: int, report: SweepReport) -> None:
+    if conn.execute(Q.terminate, {"pid": pid, "lock_key": lock_key}).fetchone():
+        report.terminated.append(run_id)
+        runs.record_event(conn, run_id, "fenced", {"backend_pid": pid})
+
+
+def unring(conn: Conn, run_ids: Iterable[str]) -> None:
+    """The broker did not take these doorbells."""
+    conn.execute(Q.unring, {"run_ids": list(run_ids)})
+
+
+@dataclass(frozen=True)
+class Tick:
+    """When a periodic duty last ran, by the database's clock."""
+
+    age_s: float
+    report: dict[str, int]
+
+
+def last_tick(conn: Conn, name: str) -> Tick | None:
+    """None when the duty has never run here."""
+    row = conn.execute(Q.last_tick, {"name": name}).fetchone()
+    return None if row is None else Tick(row["age_s"], row["report"])
+
+
+def record_tick(conn: Conn, name: str, report: dict[str, int]) -> None:
+    """A periodic duty has run."""
+    conn.execute(Q.tick, {"name": name, "report": json.dumps(report)})
+
+
+def wake(conn: Conn, run_id: str) -> bool:
+    """waiting -> ready for a decision committed before this statement.  False: nothing to do."""
+    return conn.execute(Q.wake_one, {"run_id": run_id}).fetchone() is not None
+
+
+def _ids(rows: Iterable[dict[str, object]]) -> list[str]:
+    return [str(row["run_id"]) for row in rows]
