@@ -33,9 +33,10 @@ _MICROSECOND = timedelta(microseconds=1)
 def canonical_json(value: object, *, path: str = "args") -> bytes:
     """Equal values have equal bytes, in every process and release (RFC 8785, types by value).
 
-    1 and 1.0 are equal; True, "1" and Decimal(1) are others.  Decimals are equal by number,
-    datetimes by instant, tuples are lists, enums their values, dataclasses and pydantic models
-    dicts of their fields.  What has no stable form raises `InvalidValue` with the field's path.
+    1 and 1.0 are equal; True, "1" and Decimal(1) are others.  Beyond 2**53 a float equals the
+    integer that JSON writes for it.  Decimals are equal by number, datetimes by instant; tuples are
+    lists, enums their values, dataclasses and pydantic models dicts of their fields.  What has no
+    stable form raises `InvalidValue` with the field's path.
     """
     return rfc8785.dumps(_identity(value, path))
 
@@ -126,12 +127,14 @@ def _common_leaf(value: object, path: str) -> Json:
 
 
 def _identity_int(number: int) -> Json:
-    """An RFC 8785 number if a double holds it exactly, so that it equals that float; else a tag."""
+    """The float that JSON writes with the same digits, if there is one; else a tag."""
     try:
         as_float = float(number)
     except OverflowError:
         return {"$int": str(number)}
-    return as_float if int(as_float) == number else {"$int": str(number)}
+    # By digits, not by ==: jsonb gives the float 2.0**60 back as 1152921504606847000, the shortest
+    # digits that mean it, and that must stay the same argument.
+    return as_float if Decimal(repr(as_float)) == number else {"$int": str(number)}
 
 
 def _decimal_by_number(number: Decimal) -> str:
