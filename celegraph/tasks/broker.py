@@ -1,0 +1,119 @@
+"""What a worker must know about its broker before it takes runs from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+from kombu import Connection
+
+from celegraph.errors import BrokerUnsupported, ConfigError
+
+OLDEST_REDIS = (6, 2)  # kombu 5.7 finds lost messages by ZRANGE ... BYSCORE REV
+_ANSWER_WITHIN = 5.0
+
+
+class BrokerUnreachable(ConfigError):
+    """The broker did not answer; start it or correct the URL.  Runs are safe meanwhile."""
+
+
+@dataclass(frozen=True)
+class BrokerFacts:
+    """`kind` is kombu's name of the transport; the rest is known for Redis and Valkey only.
+
+    `version` is the Redis version the server claims to be compatible with.
+    """
+
+    kind: str
+    url: str
+    server: str | None = None
+    version: str | None = None
+    persistence: str | None = None
+    maxmemory_policy: str | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What costs time after a crash, in words for a person.  Nothing here loses a run."""
+        found = []
+        if self.persistence == "none":
+            found.append(
+                "the broker keeps nothing on disk: after its restart the sweep rings every run"
+                " again; set appendonly yes"
+            )
+        if self.maxmemory_policy not in (None, "noeviction"):
+            found.append(
+                f"the broker may throw messages away (maxmemory-policy {self.maxmemory_policy});"
+                " set maxmemory-policy noeviction"
+            )
+        return tuple(found)
+
+
+def check_broker(url: str, transport_options: Mapping[str, object] | None = None) -> BrokerFacts:
+    """The broker's facts, read over the connection a worker would use.
+
+    `BrokerUnsupported`: it cannot carry runs.  `BrokerUnreachable`: it does not answer.
+    """
+    limits = {"socket_connect_timeout": _ANSWER_WITHIN, "socket_timeout": _ANSWER_WITHIN}
+    try:
+        connection = Connection(url, transport_options={**(transport_options or {}), **limits})
+        kind = connection.transport.driver_type
+    except (KeyError, ValueError, ImportError) as error:
+        raise BrokerUnsupported(f"broker {_shown(url)}: {error.args[0]}") from error
+    if kind != "redis":
+        return BrokerFacts(kind, _shown(url))
+    with connection:
+        return _check_redis(connection, _shown(url))
+
+
+def _check_redis(connection: Connection, url: str) -> BrokerFacts:
+    try:
+        # kombu's own client: sentinel, TLS and socket URLs mean what they mean to a worker.
+        channel: Any = connection.channel()
+        client: redis.Redis = channel.client
+        info: Mapping[str, object] = client.info()
+        persistence = _persistence(client, info)
+    except ValueError as error:
+        raise BrokerUnsupported(f"broker {url}: {error}") from error
+    except (redis.RedisError, OSError) as error:
+        raise BrokerUnreachable(f"broker {url} cannot be used: {error}") from error
+    version = str(info["redis_version"])
+    if _parsed(version) < OLDEST_REDIS:
+        raise BrokerUnsupported(
+            f"broker {url} is Redis {version}; kombu needs 6.2 or newer:"
+            " use Redis >= 6.2, any Valkey, or RabbitMQ"
+        )
+    return BrokerFacts(
+        kind="redis",
+        url=url,
+        server="valkey" if "valkey_version" in info else "redis",
+        version=version,
+        persistence=persistence,
+        maxmemory_policy=_text(info.get("maxmemory_policy")),
+    )
+
+
+def _persistence(client: redis.Redis, info: Mapping[str, object]) -> str:
+    """aof, rdb, none or unknown."""
+    if info.get("aof_enabled"):
+        return "aof"
+    try:
+        saves = client.config_get("save")
+    except redis.ResponseError:  # hosted servers hide CONFIG
+        return "unknown"
+    return "rdb" if saves.get("save") else "none"
+
+
+def _parsed(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _shown(url: str) -> str:
+    """The URL without its password."""
+    return re.sub(r"(?<=://)([^@/]*):[^@]*@", r"\1:**@", url)
