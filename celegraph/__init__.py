@@ -1,3 +1,87 @@
-"""Durable execution of LangGraph agents on Celery, Redis and PostgreSQL."""
+"""Durable execution of LangGraph agents on Celery, Redis and PostgreSQL.
+
+All public names come from here, lazily: a web process that starts runs and takes decisions never
+imports LangGraph.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from celegraph.agent.asking import Decision as Decision
+    from celegraph.agent.asking import ask_approval as ask_approval
+    from celegraph.agent.bound import BoundEffect as BoundEffect
+    from celegraph.agent.effect import EffectCall as EffectCall
+    from celegraph.agent.effect import Happened as Happened
+    from celegraph.agent.effect import NotHappened as NotHappened
+    from celegraph.agent.effect import Unknown as Unknown
+    from celegraph.agent.effect import effect as effect
+    from celegraph.agent.spec import Agent as Agent
+    from celegraph.agent.spec import ApprovalPolicy as ApprovalPolicy
+    from celegraph.agent.spec import RetryPolicy as RetryPolicy
+    from celegraph.tasks.control import cancel_run as cancel_run
+    from celegraph.tasks.control import get_approval as get_approval
+    from celegraph.tasks.control import get_run as get_run
+    from celegraph.tasks.control import list_approvals as list_approvals
+    from celegraph.tasks.control import list_runs as list_runs
+    from celegraph.tasks.control import pause_run as pause_run
+    from celegraph.tasks.control import release_run as release_run
+    from celegraph.tasks.control import resume_run as resume_run
+    from celegraph.tasks.control import retry_run as retry_run
+    from celegraph.tasks.control import trace_run as trace_run
+    from celegraph.tasks.decide import Decided as Decided
+    from celegraph.tasks.decide import decide as decide
+    from celegraph.tasks.install import install as install
+    from celegraph.tasks.install import start_run as start_run
+    from celegraph.tasks.resolve import confirm_effect as confirm_effect
+    from celegraph.tasks.resolve import fail_effect as fail_effect
+    from celegraph.tasks.resolve import resolve_effect as resolve_effect
+    from celegraph.tasks.result import RunResult as RunResult
+
+_HOMES = {
+    "Agent": "agent.spec",
+    "ApprovalPolicy": "agent.spec",
+    "BoundEffect": "agent.bound",
+    "Decided": "tasks.decide",
+    "Decision": "agent.asking",
+    "EffectCall": "agent.effect",
+    "Happened": "agent.effect",
+    "NotHappened": "agent.effect",
+    "RetryPolicy": "agent.spec",
+    "RunResult": "tasks.result",
+    "Unknown": "agent.effect",
+    "ask_approval": "agent.asking",
+    "cancel_run": "tasks.control",
+    "confirm_effect": "tasks.resolve",
+    "decide": "tasks.decide",
+    "effect": "agent.effect",
+    "fail_effect": "tasks.resolve",
+    "get_approval": "tasks.control",
+    "get_run": "tasks.control",
+    "install": "tasks.install",
+    "list_approvals": "tasks.control",
+    "list_runs": "tasks.control",
+    "pause_run": "tasks.control",
+    "release_run": "tasks.control",
+    "resolve_effect": "tasks.resolve",
+    "resume_run": "tasks.control",
+    "retry_run": "tasks.control",
+    "start_run": "tasks.install",
+    "trace_run": "tasks.control",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'celegraph' has no attribute {name!r}")
+    return getattr(import_module(f"celegraph.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,1 +1,30 @@
+"""What beat has to do for celegraph, as a plain dict.  `install` adds it; nothing here is a crontab:
+intervals know no summer time, and deadlines are instants in the database."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from celegraph.config import Config
+
+# Seconds.
+ESCALATE_EVERY = 5.0
+
+
+def beat_schedule(config: Config) -> dict[str, dict[str, Any]]:
+    """The entries for `conf.beat_schedule`.
+
+    Each message expires within its interval: after an outage a worker meets one tick, not a thousand.
+    """
+    return {
+        "celegraph-sweep-leases": _every(config.sweep_every.total_seconds(), "sweep_leases", config),
+        "celegraph-escalate-approvals": _every(ESCALATE_EVERY, "escalate_approvals", config),
+    }
+
+
+def _every(seconds: float, task: str, config: Config) -> dict[str, Any]:
+    return {
+        "task": f"celegraph.{task}",
+        "schedule": seconds,
+        "options": {"expires": seconds, "queue": config.control_queue},
+    }

@@ -18,7 +18,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
 
 def parse_duration(value: object) -> timedelta:
-    """"90s", "1h30m", "2d", seconds as a number, or a timedelta.  ValueError names what is wrong."""
+    """ "90s", "1h30m", "2d", seconds as a number, or a timedelta.  ValueError names what is wrong."""
     if isinstance(value, timedelta):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -26,7 +26,9 @@ def parse_duration(value: object) -> timedelta:
     text = str(value).strip().lower()
     parts = _PART.findall(text)
     if not parts or "".join(n + u for n, u in parts) != text:
-        raise ValueError(f"{value!r} is not a duration; write '90s', '10m', '2h', '1d' or a timedelta")
+        raise ValueError(
+            f"{value!r} is not a duration; write '90s', '10m', '2h', '1d' or a timedelta"
+        )
     return timedelta(seconds=sum(float(n) * _UNITS[u] for n, u in parts))
 
 

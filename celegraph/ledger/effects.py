@@ -42,6 +42,7 @@ class Effect:
     updated_at: datetime
     doubt_passed: bool | None = None
     doubt_in_s: float | None = None
+    age_s: float | None = None
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Effect:
@@ -87,8 +88,8 @@ async def state(pen: Pen, key: str) -> Effect:
     return Effect.from_row(row)
 
 
-async def reserve(pen: Pen, reservation: Reservation, *, approved: bool) -> int | None:
-    """(nothing) -> pending with the right to call; returns attempts (1).
+async def reserve(pen: Pen, reservation: Reservation, *, approved: bool) -> Effect | None:
+    """(nothing) -> pending with the right to call number 1.
 
     None: the row was there before, or (`approved`) no unused approval binds this call.  `Fenced`.
     """
@@ -96,16 +97,16 @@ async def reserve(pen: Pen, reservation: Reservation, *, approved: bool) -> int 
     return _granted(await pen.fetch_one(query, reservation.params()), reservation)
 
 
-async def claim(pen: Pen, reservation: Reservation, *, status: str, attempts: int) -> int | None:
+async def claim(pen: Pen, reservation: Reservation, *, status: str, attempts: int) -> Effect | None:
     """pending (past its horizon) | failed -> pending, attempts + 1.  None: read again, do not call."""
     params = reservation.params() | {"status": status, "attempts": attempts}
     return _granted(await pen.fetch_one(Q.claim, params), reservation)
 
 
-def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> int | None:
+def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> Effect | None:
     if row is None or not row["mine"]:
         raise Fenced(reservation.run_id, reservation.epoch)
-    return row["attempts"]
+    return None if row["idempotency_key"] is None else Effect.from_row(row)
 
 
 async def record_sent(
@@ -123,16 +124,35 @@ async def record_sent(
     return await pen.fetch_one(Q.record_sent, params) is not None
 
 
-async def record_failed(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
+async def record_failed(
+    pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]
+) -> bool:
     """pending -> failed: certainly not done."""
     params = {"key": key, "attempts": attempts, "epoch": epoch, "error": Jsonb(dict(error))}
     return await pen.fetch_one(Q.record_failed, params) is not None
 
 
-async def record_doubt(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
-    """pending, horizon reached: this call is over and nobody knows what it did."""
-    params = {"key": key, "attempts": attempts, "epoch": epoch, "error": Jsonb(dict(error))}
+async def record_doubt(
+    pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any], *, over: bool
+) -> bool:
+    """pending stays pending: this call is over and nobody knows what it did.
+
+    `over`: the provider knows the key, so the next call need not wait for the horizon.
+    """
+    params = {
+        "key": key,
+        "attempts": attempts,
+        "epoch": epoch,
+        "error": Jsonb(dict(error)),
+        "over": over,
+    }
     return await pen.fetch_one(Q.record_doubt, params) is not None
+
+
+async def record_replay(pen: Pen, effect: Effect, epoch: int) -> None:
+    """A recorded result was given back instead of a second call."""
+    params = {"run_id": effect.run_id, "epoch": epoch, "key": effect.idempotency_key, "tool": effect.tool}
+    await pen.fetch(Q.record_replay, params)
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,17 @@ async def busy(pen: Pen, run_id: str) -> bool:
     return row is not None and row["status"] == "running" and bool(row["held"])
 
 
+async def status(pen: Pen, run_id: str) -> str | None:
+    """The run's status now; None: there is no such run."""
+    row = await pen.fetch_one(Q.busy, {"run_id": run_id})
+    return None if row is None else str(row["status"])
+
+
 async def begin(pen: Pen, run_id: str, worker_id: str, config: Config) -> Run | None:
     """ready -> running under the lock, epoch + 1.  None: nothing is due (or there is no such run)."""
-    row = await pen.fetch_one(Q.begin, {"run_id": run_id, "worker_id": worker_id, "lease": config.lease})
+    row = await pen.fetch_one(
+        Q.begin, {"run_id": run_id, "worker_id": worker_id, "lease": config.lease}
+    )
     return None if row is None else Run.from_row(row)
 
 
@@ -83,7 +91,9 @@ class Beat:
     cancelled: bool
 
 
-def beat(conn: Conn, run_id: str, epoch: int, *, loop_age: timedelta, draining: bool) -> Beat | None:
+def beat(
+    conn: Conn, run_id: str, epoch: int, *, loop_age: timedelta, draining: bool
+) -> Beat | None:
     """Renew the lease.  None: the run has another owner."""
     params = {"run_id": run_id, "epoch": epoch, "loop_age": loop_age, "draining": draining}
     row = conn.execute(Q.beat, params).fetchone()
@@ -124,7 +134,9 @@ async def settle(
         raise Fenced(run_id, epoch)
     status = str(row["status"])
     ring = isinstance(outcome, Drained)
-    if status in ("waiting", "ready") and (again := await pen.fetch_one(Q.recheck, {"run_id": run_id})):
+    if status in ("waiting", "ready") and (
+        again := await pen.fetch_one(Q.recheck, {"run_id": run_id})
+    ):
         status = str(again["status"])
         ring = ring or status == "ready"
     return Settled(status, ring)
@@ -140,7 +152,9 @@ async def drop_fence(pen: Pen) -> None:
     await pen.fetch(Q.drop_fence)
 
 
-def _columns(outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancelled) -> dict[str, Any]:
+def _columns(
+    outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancelled,
+) -> dict[str, Any]:
     """The one table of what an outcome writes."""
     columns: dict[str, Any] = {
         "status": "ready",
@@ -174,7 +188,12 @@ def _columns(outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancell
                 "event": "sleeps",
             }
         case Failed(reason, error):
-            columns |= {"status": "failed", "reason": reason, "error": Jsonb(error), "event": "failed"}
+            columns |= {
+                "status": "failed",
+                "reason": reason,
+                "error": Jsonb(error),
+                "event": "failed",
+            }
         case Drained(reason):
             columns |= {"reason": reason}
         case Cancelled(reason):
@@ -188,5 +207,7 @@ def _asks(asks: Sequence[Ask]) -> Jsonb:
     for ask in asks:
         row = asdict(ask)
         deadline = row.pop("deadline")
-        rows.append(row | {"deadline_s": deadline.total_seconds() if deadline is not None else None})
+        rows.append(
+            row | {"deadline_s": deadline.total_seconds() if deadline is not None else None}
+        )
     return Jsonb(rows)

@@ -84,7 +84,9 @@ def apply(
 
 def _lock_by_polling(conn: psycopg.Connection[DictRow]) -> None:
     while True:
-        row = conn.execute("SELECT pg_try_advisory_lock(%s) AS locked", (_MIGRATION_LOCK,)).fetchone()
+        row = conn.execute(
+            "SELECT pg_try_advisory_lock(%s) AS locked", (_MIGRATION_LOCK,)
+        ).fetchone()
         if row is not None and row["locked"]:
             return
         conn.execute("SELECT pg_sleep(0.05)")
@@ -94,7 +96,8 @@ def _run(conn: psycopg.Connection[DictRow], migration: Migration) -> None:
     with conn.transaction():
         conn.execute(migration.text.encode())
         conn.execute(
-            "INSERT INTO migrations (version, name) VALUES (%s, %s)", (migration.version, migration.name)
+            "INSERT INTO migrations (version, name) VALUES (%s, %s)",
+            (migration.version, migration.name),
         )
 
 

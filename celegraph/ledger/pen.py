@@ -66,7 +66,9 @@ class Pen:
         """
         return await asyncio.shield(asyncio.ensure_future(self._fetch(query, params)))
 
-    async def fetch_one(self, query: bytes, params: Mapping[str, Any] | None = None) -> DictRow | None:
+    async def fetch_one(
+        self, query: bytes, params: Mapping[str, Any] | None = None
+    ) -> DictRow | None:
         """The first row of one statement, or None."""
         rows = await self.fetch(query, params)
         return rows[0] if rows else None
@@ -83,3 +85,7 @@ class Pen:
         except psycopg.Error:
             # Already gone: that is what was wanted.
             return
+
+    def hang_up(self) -> None:
+        """Close the socket from any thread, without the loop; the server notices at once."""
+        self.conn.pgconn.finish()

@@ -1,13 +1,11 @@
 -- name: of_run
 SELECT * FROM effects WHERE run_id = %(run_id)s ORDER BY created_at, idempotency_key;
 
--- name: get
-SELECT *, ledger_now() AS now FROM effects WHERE idempotency_key = %(key)s;
-
 -- name: state
 -- Read again under the attempt: has the horizon passed, did somebody else record the answer?
 SELECT *, doubt_after <= ledger_now() AS doubt_passed,
-       extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s
+       extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s,
+       extract(epoch FROM ledger_now() - created_at)::double precision AS age_s
   FROM effects WHERE idempotency_key = %(key)s;
 
 -- name: reserve
@@ -21,13 +19,13 @@ WITH lease AS (
            ledger_now() + %(horizon)s::interval
       FROM lease
     ON CONFLICT DO NOTHING
-    RETURNING attempts
+    RETURNING *
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
     SELECT %(run_id)s, %(epoch)s, 'effect reserved', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
            'step', %(step)s::text, 'slot', %(slot)s::text) FROM effect
 )
-SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT attempts FROM effect) AS attempts;
+SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: reserve_approved
 -- The same for an effect that requires an approval: an approved, unused approval that binds this tool
@@ -49,13 +47,13 @@ WITH lease AS (
            ledger_now() + %(horizon)s::interval
       FROM lease, approval
     ON CONFLICT DO NOTHING
-    RETURNING attempts
+    RETURNING *
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
     SELECT %(run_id)s, %(epoch)s, 'effect reserved', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
            'step', %(step)s::text, 'slot', %(slot)s::text, 'approval_id', approval_id) FROM effect, approval
 )
-SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT attempts FROM effect) AS attempts;
+SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: claim
 -- pending (past its horizon) | failed -> pending, attempts + 1: the right to call once more.  Compare
@@ -69,13 +67,13 @@ WITH lease AS (
       FROM lease
      WHERE e.idempotency_key = %(key)s AND e.status = %(status)s AND e.attempts = %(attempts)s
        AND (e.status = 'failed' OR e.doubt_after <= ledger_now())
-    RETURNING e.attempts, e.tool
+    RETURNING e.*
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
     SELECT %(run_id)s, %(epoch)s, 'effect claimed', jsonb_build_object('key', %(key)s::text, 'tool', tool, 'attempt', attempts)
       FROM effect
 )
-SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT attempts FROM effect) AS attempts;
+SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: record_sent
 -- pending -> sent.  Not fenced: what a call has done is a fact, also when its owner lost the run, and
@@ -108,10 +106,11 @@ WITH effect AS (
 SELECT run_id FROM effect;
 
 -- name: record_doubt
--- pending stays pending: the call of this attempt is over and nobody knows what it did.  Its horizon
--- has come, because the caller itself says that it calls no more.
+-- pending stays pending: the call of this attempt is over and nobody knows what it did.  `over` brings
+-- its horizon forward, for providers that know the key: the caller itself says that it calls no more.
+-- Without such a key the request may still be on its way to the provider, and the horizon stays.
 WITH effect AS (
-    UPDATE effects SET doubt_after = least(doubt_after, ledger_now()), error = %(error)s::jsonb, updated_at = ledger_now()
+    UPDATE effects SET doubt_after = CASE WHEN %(over)s THEN least(doubt_after, ledger_now()) ELSE doubt_after END, error = %(error)s::jsonb, updated_at = ledger_now()
      WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status = 'pending'
     RETURNING run_id, tool, attempts
 ), event AS (
@@ -120,6 +119,10 @@ WITH effect AS (
       FROM effect
 )
 SELECT run_id FROM effect;
+
+-- name: record_replay
+INSERT INTO run_events (run_id, epoch, kind, data)
+VALUES (%(run_id)s, %(epoch)s, 'effect deduplicated', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text));
 
 -- name: resolve
 -- pending -> sent | failed by a person (or pending | sent -> confirmed, pending -> failed by a webhook).

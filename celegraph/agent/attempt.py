@@ -1,0 +1,164 @@
+"""The attempt: one owner's go at a run.  Helpers reach it through a context variable and must ask
+`check_open` before they act, because a thread or task of an ended attempt may live on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from langgraph.runtime import ExecutionInfo, RunControl
+
+from celegraph.agent.saver import Saver
+from celegraph.agent.spec import Agent, ApprovalPolicy
+from celegraph.config import Config
+from celegraph.errors import AttemptOver, EffectOutsideRun
+from celegraph.ledger import leases
+from celegraph.ledger.approvals import Approval
+from celegraph.ledger.effects import Effect
+from celegraph.ledger.outcomes import Sleeping, Waiting
+from celegraph.ledger.pen import Pen
+from celegraph.ledger.runs import Run
+
+T = TypeVar("T")
+
+
+class Unwind(BaseException):
+    """Ends a node because the ledger has stopped the attempt.
+
+    Not an Exception: tool error handlers eat those, and the model would simply call again.  Nothing
+    rests on its being seen, though: by the time it is raised the database refuses the attempt's writes.
+    """
+
+
+@dataclass
+class Execution:
+    """One pass through a node: which recorded calls it has met, how many it has counted."""
+
+    info: ExecutionInfo  # kept alive: its id is this execution's name
+    claimed: set[str] = field(default_factory=set)
+
+
+class EffectBook:
+    """The run's effects as this attempt knows them: loaded once, kept up by its own calls."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Effect] = {}
+        self._by_place: dict[tuple[str, str], set[str]] = {}
+
+    def put(self, row: Effect) -> None:
+        """Add or replace a row."""
+        self._by_key[row.idempotency_key] = row
+        self._by_place.setdefault((row.step, row.tool), set()).add(row.idempotency_key)
+
+    def at(self, step: str, tool: str) -> list[Effect]:
+        """The calls of one tool in one logical step."""
+        return [self._by_key[key] for key in self._by_place.get((step, tool), ())]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._by_key
+
+
+@dataclass
+class Attempt:
+    """Everything the helpers inside a node need; lives on the slot's event loop."""
+
+    run: Run
+    agent: Agent
+    policy: ApprovalPolicy
+    config: Config
+    pen: Pen
+    saver: Saver
+    loop: asyncio.AbstractEventLoop
+    control: RunControl = field(default_factory=RunControl)
+    effects: EffectBook = field(default_factory=EffectBook)
+    approvals: list[Approval] = field(default_factory=list)
+    executions: dict[int, Execution] = field(default_factory=dict)
+    calls: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
+    working: set[asyncio.Future[Any]] = field(default_factory=set)
+    over: bool = False
+    stopped: Waiting | Sleeping | None = None
+    drain_reason: str | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.run.run_id
+
+    @property
+    def epoch(self) -> int:
+        """The lease epoch of this attempt."""
+        return self.run.epoch
+
+    def check_open(self) -> None:
+        """Raise `AttemptOver` unless this attempt may still act.  Call it on the loop."""
+        if self.over:
+            raise AttemptOver(self.run_id)
+
+    def execution(self, info: ExecutionInfo) -> Execution:
+        """The record of one pass through a node."""
+        return self.executions.setdefault(id(info), Execution(info))
+
+    def worked(self, work: asyncio.Future[Any]) -> None:
+        """An async effect is through; its caller may have been cancelled and never see the error."""
+        self.working.discard(work)
+        if not work.cancelled():
+            work.exception()
+
+    async def stop(self, outcome: Waiting | Sleeping) -> Unwind:
+        """End the attempt from inside a node: the fence falls first, then comes the exception.
+
+        Usage: `raise await attempt.stop(...)`.  The first stop's outcome stands.
+        """
+        if not self.over:
+            self.over = True
+            self.stopped = outcome
+            await leases.drop_fence(self.pen)
+        return Unwind(outcome.reason)
+
+    def on_loop(self, step: Coroutine[Any, Any, T]) -> T:
+        """Run `step` on the attempt's loop and wait for it, from a node's thread."""
+        return asyncio.run_coroutine_threadsafe(step, self.loop).result()
+
+    def on_loop_thread(self) -> bool:
+        """The caller is on the event loop itself, where waiting for the loop would hang for ever."""
+        try:
+            return asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            return False
+
+    def request_drain(self, reason: str) -> None:
+        """Stop at the next superstep; the first reason stands."""
+        if self.drain_reason is None:
+            self.drain_reason = reason
+            self.control.request_drain(reason)
+
+
+_current: ContextVar[Attempt | None] = ContextVar("celegraph_attempt", default=None)
+
+
+def current_attempt(what: str) -> Attempt:
+    """The attempt this code runs in; `EffectOutsideRun` says how to get into one."""
+    attempt = _current.get()
+    if attempt is None:
+        raise EffectOutsideRun(
+            f"{what} was reached outside a celegraph run; start the agent with celegraph.start_run, or in"
+            " a test with the drive fixture.  In a thread of your own, pass the context on:"
+            " contextvars.copy_context().run(...)"
+        )
+    return attempt
+
+
+def enter(attempt: Attempt) -> Callable[[], None]:
+    """Make `attempt` the current one of this context; returns how to undo it."""
+    token = _current.set(attempt)
+    return lambda: _current.reset(token)
+
+
+def boot_time() -> float:
+    """Seconds on a clock that goes on while the machine sleeps, so that a call cannot start late."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.clock_gettime(clock) if clock is not None else time.monotonic()

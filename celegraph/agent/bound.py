@@ -1,0 +1,16 @@
+"""A call that has been described but not made: what an approval binds and a person sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True)
+class BoundEffect(Generic[R_co]):
+    """`effect.bind(...)`: the tool and its business arguments by name, defaults filled in."""
+
+    tool: str
+    args: dict[str, Any]

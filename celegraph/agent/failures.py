@@ -1,0 +1,129 @@
+"""The one table that says what an exception from the graph means for the run."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import traceback
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from langgraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError, is_invalid_resume
+
+from celegraph.agent.saver import ClockBehind
+from celegraph.agent.spec import RetryPolicy
+from celegraph.errors import CelegraphError, Fenced
+from celegraph.ledger.db_errors import is_bad_value, is_fenced, is_lost
+
+# Status codes after which the same request may succeed later (RFC 9110, RFC 6585).
+_TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True)
+class Transient:
+    """Try again later; `after` is what the other side asked for."""
+
+    after: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class Permanent:
+    """The same step would fail again."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The connection or the lease is gone: say nothing, another owner goes on."""
+
+
+@dataclass(frozen=True)
+class InvalidResume:
+    """The graph refused a delivered decision."""
+
+
+@dataclass(frozen=True)
+class StoppedForDrain:
+    """The graph stopped at a superstep because it was asked to."""
+
+
+Meaning = Transient | Permanent | Lost | InvalidResume | StoppedForDrain
+
+
+def classify(error: BaseException, retry: RetryPolicy, *, own_connection_lost: bool) -> Meaning:
+    """First match wins; what nobody knows is permanent."""
+    if isinstance(error, GraphDrained):
+        return StoppedForDrain()
+    if isinstance(error, Fenced) or is_fenced(error) or own_connection_lost:
+        return Lost()
+    if is_invalid_resume(error):
+        return InvalidResume()
+    if isinstance(error, ClockBehind):
+        return Transient()
+    if retry.covers(error):
+        return Transient(_retry_after(error))
+    if is_bad_value(error) or isinstance(
+        error, CelegraphError | GraphRecursionError | InvalidUpdateError | TypeError | ValueError | MemoryError
+    ):
+        return Permanent()
+    if _is_transient(error):
+        return Transient(_retry_after(error))
+    return Permanent()
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """What the run row keeps of an error: type, message, the last frames.  No arguments, no locals."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    return {
+        "type": f"{type(error).__module__}.{type(error).__qualname__}",
+        "message": str(error)[:2000].replace("\x00", "\ufffd"),
+        "where": [f"{f.filename.rsplit('/', 1)[-1]}:{f.lineno} {f.name}" for f in frames],
+    }
+
+
+def _is_transient(error: BaseException) -> bool:
+    if isinstance(error, TimeoutError | ConnectionError | socket.gaierror | asyncio.CancelledError):
+        return True
+    if is_lost(error):  # a database of the node's own, not the pen
+        return True
+    if _status_of(error) in _TRANSIENT_STATUS:
+        return True
+    # By name: these clients are the host's choice, we must not import them to know their errors.
+    names = {f"{c.__module__}.{c.__qualname__}" for c in type(error).__mro__}
+    return bool(
+        names
+        & {
+            "httpx.TransportError",
+            "requests.exceptions.ConnectionError",
+            "requests.exceptions.Timeout",
+            "urllib3.exceptions.TimeoutError",
+            "urllib3.exceptions.ProtocolError",
+            "smtplib.SMTPServerDisconnected",
+            "smtplib.SMTPConnectError",
+            "openai.APIConnectionError",
+            "anthropic.APIConnectionError",
+        }
+    )
+
+
+def _status_of(error: BaseException) -> int | None:
+    response = getattr(error, "response", None)
+    for value in (getattr(error, "status_code", None), getattr(response, "status_code", None)):
+        if isinstance(value, int):
+            return value
+    smtp = getattr(error, "smtp_code", None)
+    return 503 if isinstance(smtp, int) and 400 <= smtp < 500 else None
+
+
+def _retry_after(error: BaseException) -> timedelta | None:
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    value = headers.get("retry-after") if hasattr(headers, "get") else None
+    if value is None:
+        return None
+    if str(value).strip().isdigit():
+        return timedelta(seconds=min(int(value), 86_400))
+    try:
+        return max(timedelta(0), parsedate_to_datetime(str(value)) - datetime.now(UTC))
+    except (TypeError, ValueError):
+        return None  # an unreadable header asks for nothing

@@ -1,0 +1,75 @@
+"""Loads an agent's graph once per process and binds it to an attempt's saver."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+from typing import Any
+
+# Read by LangGraph when it is imported: checkpoints must not be able to name code to run.
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
+from langgraph.pregel import Pregel
+
+from celegraph.agent.spec import Agent
+from celegraph.errors import AgentUnusable
+
+Graph = Pregel[Any, Any, Any, Any]
+
+
+def load_graph(name: str, agent: Agent) -> Graph:
+    """The compiled graph behind an agent.  `AgentUnusable` says what is wrong with it.
+
+    Call it before the pool forks: importing LangGraph takes over a second.
+    """
+    found = _import(name, agent.graph) if isinstance(agent.graph, str) else agent.graph
+    if not isinstance(found, Pregel | StateGraph) and callable(found):
+        found = found()
+    if isinstance(found, StateGraph):
+        found = found.compile()
+    if not isinstance(found, Pregel):
+        raise AgentUnusable(
+            f"agent {name!r}: {agent.graph!r} is a {type(found).__name__}; give a StateGraph, a compiled"
+            " graph, an @entrypoint, or a function without arguments that returns one"
+        )
+    _refuse_private_subgraphs(name, found)
+    return found
+
+
+def bind(graph: Graph, saver: BaseCheckpointSaver[Any]) -> Graph:
+    """The same graph writing through `saver`; cheap, the compiled nodes are shared."""
+    return graph.copy(update={"checkpointer": saver})
+
+
+def fingerprint(graph: Graph) -> str:
+    """Changes when nodes, their triggers or the channels change; a hint for people, not a lock."""
+    shape = {
+        "nodes": {name: sorted(node.triggers) for name, node in graph.nodes.items()},
+        "channels": sorted(graph.channels),
+    }
+    return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _import(name: str, path: str) -> object:
+    module, _, attribute = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        raise AgentUnusable(f"agent {name!r}: cannot import {module!r}: {error}") from error
+    except AttributeError:
+        raise AgentUnusable(f"agent {name!r}: module {module!r} has no {attribute!r}") from None
+
+
+def _refuse_private_subgraphs(name: str, graph: Graph) -> None:
+    # With durability "sync" LangGraph fails on such a subgraph in the middle of a run (its loop waits
+    # for a checkpoint that is never written); said here, before anything has happened.
+    for path, subgraph in graph.get_subgraphs(recurse=True):
+        if subgraph.checkpointer is False:
+            raise AgentUnusable(
+                f"agent {name!r}: subgraph {path!r} is compiled with checkpointer=False, which cannot be"
+                " resumed; compile it without that argument"
+            )

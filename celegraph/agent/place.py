@@ -1,0 +1,88 @@
+"""Where in the graph the caller stands: the logical step of a call, the same on every re-run.
+
+`root@3` style paths are built from step numbers and task paths, never from checkpoint or task ids,
+which carry the time of writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.config import get_config
+from langgraph.runtime import ExecutionInfo, get_runtime
+
+
+@dataclass(frozen=True)
+class Place:
+    """`step` names the node's execution logically; `execution` is the very pass through the node."""
+
+    step: str
+    node: str
+    task_id: str
+    execution: ExecutionInfo
+
+
+def current_execution() -> ExecutionInfo | None:
+    """The node execution this code runs in, or None outside a graph."""
+    try:
+        return get_runtime().execution_info
+    except (RuntimeError, KeyError, AttributeError):
+        return None  # outside a graph there is no runtime in the context
+
+
+def here(site: Callable[[str], tuple[int, tuple[Any, ...], int]]) -> Place | None:
+    """The caller's place, or None outside a node.  `site` knows from where a subgraph was called."""
+    info = current_execution()
+    if info is None:
+        return None
+    metadata = get_config()["metadata"]
+    own = (metadata["langgraph_step"], tuple(metadata["langgraph_path"]))
+    return Place(
+        step=_logical_path(info.checkpoint_ns, own, site),
+        node=metadata["langgraph_node"],
+        task_id=info.task_id,
+        execution=info,
+    )
+
+
+def _logical_path(
+    namespace: str,
+    own: tuple[int, tuple[Any, ...]],
+    site: Callable[[str], tuple[int, tuple[Any, ...], int]],
+) -> str:
+    parts = namespace.split("|")
+    levels: list[str] = []
+    for i, part in enumerate(parts):
+        if part.isdigit():
+            continue  # the number of a repeated subgraph call; told by `site`, relative to this pass
+        name = part.partition(":")[0]
+        last = i == len(parts) - 1
+        if last:
+            step, path, number = (*own, 0)
+        else:
+            end = i + 2 if parts[i + 1].isdigit() else i + 1
+            step, path, number = site("|".join(parts[:end]))
+        repeat = f"+{number}" if number else ""
+        levels.append(f"{name}@{step}{_task_path(path)}{repeat}")
+    return "/".join(levels)
+
+
+def _task_path(path: tuple[Any, ...]) -> str:
+    """"" for a node reached by edges, "(0)" for a Send, "((entry),2)" for the third @task call."""
+    if path and path[0] == "__pregel_pull":
+        return ""
+    return f"({_flat(path)})"
+
+
+def _flat(path: tuple[Any, ...]) -> str:
+    shown = []
+    for part in path:
+        if isinstance(part, tuple):
+            shown.append(f"({_flat(part)})")
+        elif isinstance(part, bool) or (isinstance(part, str) and part.startswith("__pregel_")):
+            continue
+        else:
+            shown.append(str(part))
+    return ",".join(shown)

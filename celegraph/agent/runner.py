@@ -1,0 +1,228 @@
+"""Drives one attempt from whatever is true of the run to an outcome.  One path, async."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
+
+from celegraph.agent.asking import ask_for, resume_value
+from celegraph.agent.attempt import Attempt, Unwind, enter
+from celegraph.agent.failures import (
+    InvalidResume,
+    Lost,
+    Permanent,
+    StoppedForDrain,
+    Transient,
+    classify,
+    describe,
+)
+from celegraph.agent.graphs import Graph
+from celegraph.agent.plan import (
+    Continue,
+    Finish,
+    Repair,
+    Resume,
+    Start,
+    Wait,
+    WaitForCode,
+    choose,
+)
+from celegraph.agent.situation import Situation, look
+from celegraph.ledger import checkpoints, effects
+from celegraph.ledger.outcomes import (
+    Abandoned,
+    Ask,
+    Cancelled,
+    Drained,
+    Failed,
+    Finished,
+    Outcome,
+    Sleeping,
+    Waiting,
+)
+from celegraph.ledger.values import clean_json
+
+logger = logging.getLogger("celegraph")
+
+CANCEL = "cancelled on request"
+
+
+@dataclass
+class _Drive:
+    """One go through the loop; `output` is the newest full state the graph has shown."""
+
+    attempt: Attempt
+    graph: Graph
+    config: dict[str, Any]
+    output: Any = None
+    has_output: bool = False
+
+
+async def drive(attempt: Attempt, graph: Graph) -> Outcome:
+    """Advance the run until it ends, waits, sleeps or must be given up; never raises an Exception."""
+    run_id = attempt.run_id
+    go = _Drive(
+        attempt,
+        graph,
+        {
+            "configurable": {"thread_id": run_id},
+            # Equal to what is stored, so LangGraph resumes a started run instead of starting it twice.
+            "metadata": {"run_id": run_id},
+            "max_concurrency": attempt.config.max_concurrency,
+        },
+    )
+    leave = enter(attempt)
+    try:
+        return await _advance(go)
+    except Unwind:
+        return attempt.stopped or Abandoned("unwound")
+    except Exception as error:
+        # LangGraph's or our own reads failed, outside any node.
+        return await _after_error(go, error)
+    finally:
+        attempt.over = True
+        leave()
+
+
+async def _advance(go: _Drive) -> Outcome:
+    attempt = go.attempt
+    if attempt.epoch > 1:
+        for effect in await effects.of_run(attempt.pen, attempt.run_id):
+            attempt.effects.put(effect)
+    last: tuple[str, str | None, tuple[str, ...]] | None = None
+    while True:
+        situation = await look(attempt, go.graph, go.config)
+        action = choose(situation)
+        now = (type(action).__name__, situation.checkpoint_id, tuple(i.id for i in situation.interrupts))
+        if now == last and not isinstance(action, Finish | Wait):
+            return Failed("the graph makes no progress", {"type": "celegraph.NoProgress", "message": str(now)})
+        last = now
+        match action:
+            case Finish():
+                return Finished(clean_json(await _output(go)))
+            case Wait():
+                return Waiting("waits for a decision", _asks(attempt, situation))
+            case WaitForCode(names):
+                reason = f"graph changed: {', '.join(names)} is pending and today's graph does not know it"
+                return Waiting(reason, (), waits_for="code")
+        if attempt.drain_reason is not None:
+            return _drained(attempt)
+        if isinstance(action, Repair):
+            await checkpoints.forget_writes(
+                attempt.pen, attempt.run_id, str(situation.checkpoint_id), action.task_ids
+            )
+        error = await _invoke(go, await _input(go, action, situation))
+        if attempt.stopped is not None:
+            return attempt.stopped
+        if error is not None:
+            return await _after_error(go, error, action if isinstance(action, Resume) else None)
+
+
+async def _input(go: _Drive, action: Start | Resume | Continue | Repair, situation: Situation) -> Any:
+    match action:
+        case Start():
+            if isinstance(go.graph, CompiledStateGraph):
+                return go.attempt.run.input
+            # The body of an @entrypoint starts before LangGraph has stored its input; so store it first.
+            await go.graph.aupdate_state(go.config, go.attempt.run.input, as_node="__input__")  # type: ignore[arg-type]
+            return None
+        case Resume(decisions):
+            pending = {i.id: i for i in situation.interrupts}
+            # Always the map form: a plain value leaves an answer behind that LangGraph gives to the
+            # next question.
+            return Command(resume={k: resume_value(pending[k], a) for k, a in decisions.items()})
+    return None
+
+
+async def _invoke(go: _Drive, given: Any) -> BaseException | None:
+    stream = go.graph.astream(
+        given,
+        go.config,  # type: ignore[arg-type]
+        stream_mode="values",
+        durability="sync",
+        control=go.attempt.control,
+    )
+    try:
+        async for values in stream:
+            if not (isinstance(values, dict) and "__interrupt__" in values):
+                go.output, go.has_output = values, True
+    except Unwind as unwind:
+        return unwind
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        return error
+    return None
+
+
+async def _output(go: _Drive) -> Any:
+    if go.has_output:
+        return go.output
+    # The process died between the last checkpoint and the settle: on a finished thread LangGraph runs
+    # nothing and returns the final state.
+    return await go.graph.ainvoke(None, go.config)  # type: ignore[arg-type]
+
+
+def _drained(attempt: Attempt) -> Outcome:
+    reason = attempt.drain_reason or "drained"
+    return Cancelled(reason) if reason == CANCEL else Drained(reason)
+
+
+def _asks(attempt: Attempt, situation: Situation, refused: dict[str, str] | None = None) -> tuple[Ask, ...]:
+    """Questions to open: for every pending interrupt that has no open one."""
+    asks = []
+    for interrupt in situation.interrupts:
+        known = situation.questions.get(interrupt.id)
+        if known is None or known.status != "open":
+            note = (refused or {}).get(interrupt.id)
+            asks.append(ask_for(attempt, interrupt, (known.ask if known else 0) + 1, note))
+    return tuple(asks)
+
+
+async def _after_error(go: _Drive, error: BaseException, resumed: Resume | None = None) -> Outcome:
+    attempt = go.attempt
+    meaning = classify(error, attempt.agent.retry, own_connection_lost=attempt.pen.broken)
+    match meaning:
+        case StoppedForDrain():
+            return _drained(attempt)
+        case Lost():
+            return Abandoned(f"lost the run: {type(error).__name__}")
+        case InvalidResume() if resumed is not None:
+            situation = await look(attempt, go.graph, go.config)
+            refused = dict.fromkeys(resumed.decisions, f"the graph refused the last answer: {error}")
+            return Waiting("waits for a decision the graph accepts", _asks(attempt, situation, refused))
+        case Transient(after):
+            return await _retry(go, error, after)
+        case Permanent() | InvalidResume():
+            return _failed(attempt, error)
+
+
+async def _retry(go: _Drive, error: BaseException, after: timedelta | None) -> Outcome:
+    attempt = go.attempt
+    retry = attempt.agent.retry
+    retries = await checkpoints.retries_so_far(attempt.pen, attempt.run_id)
+    if retries + 1 >= retry.max_attempts:
+        return _failed(attempt, error)
+    # Questions of other branches are opened now, not after the back-off.
+    situation = await look(attempt, go.graph, go.config)
+    return Sleeping(
+        after if after is not None else retry.delay(retries),
+        f"{type(error).__name__} in the graph, retry {retries + 1} of {retry.max_attempts - 1}",
+        retried=True,
+        error=describe(error),
+        asks=_asks(attempt, situation),
+    )
+
+
+def _failed(attempt: Attempt, error: BaseException) -> Failed:
+    # The message may carry the customer's data: it goes to the run row, not to the log.
+    logger.warning(
+        "run fails", extra={"run_id": attempt.run_id, "error": type(error).__name__}, exc_info=False
+    )
+    return Failed(f"{type(error).__name__} in the graph", describe(error))

@@ -1,0 +1,116 @@
+"""LangGraph's saver on the pen, with two things remembered on the way.
+
+Where each subgraph was called (its step and path in the parent), which makes a call's identity
+independent of checkpoint ids; and the head of the run, so that a worker whose clock is behind is
+refused instead of hiding its own progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.runtime import ExecutionInfo
+
+from celegraph.agent.place import current_execution
+from celegraph.errors import CelegraphError
+from celegraph.ledger.pen import Pen
+
+
+class ClockBehind(CelegraphError):
+    """This worker's clock is behind the one that wrote the run's newest checkpoint.
+
+    LangGraph orders checkpoints by the writer's clock: going on here would be invisible progress.
+    """
+
+
+@dataclass
+class CallSites:
+    """From which step of its parent each (sub)graph namespace was entered, in this attempt."""
+
+    steps: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    bases: dict[tuple[str, int], int] = field(default_factory=dict)
+    relative: dict[str, int] = field(default_factory=dict)
+    # Keeps the objects whose ids are keys above alive, so that an id is never used twice.
+    kept: list[ExecutionInfo] = field(default_factory=list)
+
+    def enter(self, namespace: str, metadata: Mapping[str, Any]) -> None:
+        """A subgraph's loop opens `namespace`; `metadata` is still that of the node that calls it."""
+        if "langgraph_step" not in metadata:
+            return
+        task_ns, _, number = namespace.rpartition("|")
+        if not number.isdigit():
+            task_ns, number = namespace, "0"
+        base = self._base(task_ns, current_execution())
+        self.calls[task_ns] = max(self.calls.get(task_ns, 0), int(number) + 1)
+        self.relative[namespace] = int(number) - base
+        self.steps[namespace] = (metadata["langgraph_step"], tuple(metadata["langgraph_path"]))
+
+    def _base(self, task_ns: str, info: ExecutionInfo | None) -> int:
+        """The number of the first subgraph call of this pass through the node.
+
+        LangGraph numbers a node's subgraph calls on across its RetryPolicy attempts; ours start anew
+        with every pass, or the second attempt's effects would be other effects.
+        """
+        if info is None:
+            return 0
+        key = (task_ns, id(info))
+        if key not in self.bases:
+            if info.node_attempt == 1:
+                self.calls[task_ns] = 0
+            self.bases[key] = self.calls.get(task_ns, 0)
+            self.kept.append(info)
+        return self.bases[key]
+
+    def site(self, namespace: str) -> tuple[int, tuple[Any, ...], int]:
+        """Step and path of the calling node, and which of its calls in this execution it is."""
+        return (*self.steps[namespace], self.relative[namespace])
+
+
+class Saver(AsyncPostgresSaver):
+    """AsyncPostgresSaver on the pen's connection and under the pen's lock."""
+
+    def __init__(self, pen: Pen):
+        super().__init__(pen.conn)
+        self.lock = pen.lock
+        # LangGraph works with shallow copies of a saver: shared objects, never reassigned attributes.
+        self.sites = CallSites()
+        self.head: list[CheckpointTuple | None] = [None]
+        self.touched = [False]
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As LangGraph's; remembers the root's head and where a subgraph is called from."""
+        namespace = config["configurable"].get("checkpoint_ns", "")
+        if namespace:
+            self.sites.enter(namespace, config.get("metadata") or {})
+        found = await super().aget_tuple(config)
+        if not namespace and "checkpoint_id" not in config["configurable"]:
+            self.head[0] = found
+        return found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As LangGraph's; refuses a checkpoint that would sort before its own parent."""
+        self.touched[0] = True
+        parent = config["configurable"].get("checkpoint_id")
+        if parent is not None and checkpoint["id"] <= parent:
+            raise ClockBehind(
+                "the clock of this worker is behind the clock that wrote the run's newest checkpoint;"
+                " synchronise the hosts' clocks"
+            )
+        return await super().aput(config, checkpoint, metadata, new_versions)

@@ -1,0 +1,73 @@
+"""What is true of a run right now, read under the lease: LangGraph's state and our own rows.
+
+The next action is derived from this and from nothing else; a message only says "look".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.types import Interrupt, PregelTask, Send, StateSnapshot
+
+from celegraph.agent.attempt import Attempt
+from celegraph.agent.graphs import Graph
+from celegraph.ledger import approvals
+from celegraph.ledger.approvals import Approval
+
+# LangGraph's channels for pending Sends and edges; public in every checkpoint it writes.
+_TASKS_CHANNEL = "__pregel_tasks"
+_BRANCH = "branch:to:"
+_NULL_TASK = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True)
+class Situation:
+    """`head` is None before the first checkpoint.  Approvals: the newest question per interrupt."""
+
+    head: CheckpointTuple | None
+    snapshot: StateSnapshot | None
+    questions: dict[str, Approval]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def checkpoint_id(self) -> str | None:
+        """The head checkpoint's id."""
+        return None if self.head is None else str(self.head.checkpoint["id"])
+
+    @property
+    def tasks(self) -> tuple[PregelTask, ...]:
+        """The pending tasks."""
+        return () if self.snapshot is None else self.snapshot.tasks
+
+    @property
+    def interrupts(self) -> tuple[Interrupt, ...]:
+        """The questions the graph waits for, in all branches and subgraphs."""
+        return () if self.snapshot is None else self.snapshot.interrupts
+
+
+async def look(attempt: Attempt, graph: Graph, config: dict[str, Any]) -> Situation:
+    """Read the run's state.  A run that never began costs nothing."""
+    if attempt.epoch == 1 and attempt.saver.head[0] is None and not attempt.saver.touched[0]:
+        return Situation(None, None, {})
+    snapshot = await graph.aget_state(config)
+    head = attempt.saver.head[0]
+    if head is None:
+        return Situation(None, None, {})
+    attempt.approvals = await approvals.of_run(attempt.pen, attempt.run_id)
+    questions = {a.interrupt_id: a for a in attempt.approvals if a.interrupt_id is not None}
+    return Situation(head, snapshot, questions, _unknown(graph, head, snapshot))
+
+
+def _unknown(graph: Graph, head: CheckpointTuple, snapshot: StateSnapshot) -> tuple[str, ...]:
+    """Pending work that today's graph does not know: LangGraph would drop it without a word."""
+    values = head.checkpoint["channel_values"]
+    dead = {c.removeprefix(_BRANCH) for c in values if c.startswith(_BRANCH)} - set(graph.nodes)
+    sends = values.get(_TASKS_CHANNEL) or ()
+    dead |= {s.node for s in sends if isinstance(s, Send)} - set(graph.nodes)
+    known = {task.id for task in snapshot.tasks} | {_NULL_TASK}
+    # Writes of a task that is no task any more: its node or its triggers changed under it.
+    if not dead and any(task_id not in known for task_id, *_ in head.pending_writes or ()):
+        dead = {"(a task whose node or edges changed)"}
+    return tuple(sorted(dead))

@@ -1,0 +1,106 @@
+"""What a host says about an agent: where its graph is and how it shall be treated.
+
+Light on purpose: web processes read this and must never import LangGraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
+
+from celegraph.config import Positive, parse_duration
+from celegraph.errors import ConfigError
+
+
+def _duration_or_none(value: object) -> timedelta | None:
+    return None if value is None else parse_duration(value)
+
+
+OptionalDuration = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
+
+
+class ApprovalPolicy(BaseModel):
+    """How long a question stays open, and what silence means.
+
+    `on_timeout`: "reject" goes on in the graph with a decision that is not approved; "cancel" ends the
+    run.  An expiry is never recorded as a person's no.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    deadline: OptionalDuration = None
+    on_timeout: Literal["reject", "cancel"] = "reject"
+
+    @field_serializer("deadline")
+    def _seconds(self, value: timedelta | None) -> float | None:
+        return None if value is None else value.total_seconds()
+
+
+class RetryPolicy(BaseModel):
+    """When a failed node is tried again.  The waiting is done in PostgreSQL, no worker sleeps.
+
+    Transient errors (timeouts, connections, 429, 5xx) are always retried within `max_attempts`;
+    `retry_on` adds exception classes of the host's own, by class or by dotted name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    max_attempts: int = Field(5, ge=1)
+    first_delay: Positive = timedelta(seconds=1)
+    factor: float = Field(2.0, ge=1)
+    max_delay: Positive = timedelta(minutes=5)
+    retry_on: tuple[type[BaseException] | str, ...] = ()
+
+    def delay(self, retries: int) -> timedelta:
+        """The pause before retry number `retries` + 1."""
+        seconds = self.first_delay.total_seconds() * self.factor ** min(retries, 30)
+        return min(timedelta(seconds=seconds), self.max_delay)
+
+    def covers(self, error: BaseException) -> bool:
+        """The host asked for retries of this kind of error."""
+        names = {f"{c.__module__}.{c.__qualname__}" for c in type(error).__mro__}
+        return any(
+            (k in names) if isinstance(k, str) else isinstance(error, k) for k in self.retry_on
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """A graph and its settings.  `graph`: "package.module:name" of a StateGraph, a compiled graph, an
+    `@entrypoint` or a zero-argument factory, or such an object itself."""
+
+    graph: object
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    approval: ApprovalPolicy | None = None
+    max_crashes: int | None = None
+    deadline: timedelta | str | None = None
+
+    @classmethod
+    def of(cls, name: str, value: object) -> Agent:
+        """What `install(agents={name: value})` accepts."""
+        agent = value if isinstance(value, Agent) else cls(graph=value)
+        if isinstance(agent.graph, str):
+            module, colon, attribute = agent.graph.partition(":")
+            if not (colon and module and attribute):
+                raise ConfigError(
+                    f"agent {name!r}: {agent.graph!r} is not an import path; write 'package.module:graph'"
+                )
+        return agent
+
+    def deadline_after_start(self) -> timedelta | None:
+        """How long a run of this agent may take in all."""
+        return _duration_or_none(self.deadline)
+
+
+def approval_policy(values: Mapping[str, Any]) -> ApprovalPolicy:
+    """A policy from configuration; ConfigError says which key is wrong."""
+    try:
+        return ApprovalPolicy.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"celegraph: option 'approval.{where}': {first['msg']}") from error

@@ -1,0 +1,188 @@
+"""One doorbell's work: lock, begin, drive, settle, release.  The table of contents of a run's life."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+from celegraph.agent.attempt import Attempt
+from celegraph.agent.graphs import bind, fingerprint
+from celegraph.agent.runner import drive
+from celegraph.agent.saver import Saver
+from celegraph.ledger import leases
+from celegraph.ledger.connect import connect
+from celegraph.ledger.outcomes import Abandoned, Failed, Outcome
+from celegraph.ledger.pen import Pen
+from celegraph.ledger.runs import Run
+from celegraph.tasks import drain
+from celegraph.tasks.heart import LOST, Pulse
+from celegraph.tasks.installation import Installation
+from celegraph.tasks.settle import settle
+from celegraph.tasks.slot import NodeExited, Slot, current_slot
+
+logger = logging.getLogger("celegraph")
+
+# Seconds a doorbell waits for the lock of a run that nobody seems to advance: settle commits first and
+# unlocks a moment later, and in that moment the sweep may already have rung.
+_WAIT_FOR_LOCK = 2.0
+# Seconds to wait for what an attempt left behind before the whole slot is thrown away.
+_WAIT_FOR_LEFTOVERS = 5.0
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """What became of the doorbell: the run's status now (None: no such run), and whether to ring again."""
+
+    status: str | None
+    ring: bool = False
+
+
+@dataclass
+class _Held:
+    """The run this doorbell holds, so that an emergency exit knows what to hand back."""
+
+    run: Run | None = None
+
+
+def advance(inst: Installation, run_id: str) -> Advanced:
+    """Advance the run as far as it goes, in this thread.
+
+    Celery's own SystemExit (negative codes) passes, with the run handed back; everything user code can
+    raise has become an outcome before it gets here.
+    """
+    slot = current_slot(inst.config)
+    held = _Held()
+    try:
+        return slot.run(_advance(inst, slot, run_id, held))
+    except (SystemExit, KeyboardInterrupt) as error:
+        code = error.code if isinstance(error, SystemExit) else None
+        if held.run is None:
+            raise
+        if isinstance(error, KeyboardInterrupt) or (isinstance(code, int) and code < 0) or drain.requested():
+            _hand_back(inst, held.run, "drained")
+            raise
+        # An async node called sys.exit(): its failure, not the worker's end.
+        return _fail_elsewhere(inst, held.run, NodeExited(f"a node called sys.exit({code!r})"))
+
+
+async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> Advanced:
+    pen = await slot.ready_pen()
+    if not await _lock(pen, run_id):
+        return Advanced(await _status(pen, run_id))
+    held.run = await _begin(inst, pen, run_id)
+    if held.run is None:
+        await leases.release(pen)
+        return Advanced(await _status(pen, run_id))
+    attempt, outcome, mark = await _attempt(inst, slot, pen, held.run)
+    clean = await _leftovers(slot, attempt)
+    settled = None
+    if not isinstance(outcome, Abandoned):
+        settled = await settle(attempt, outcome, mark)
+    if settled is None:
+        await slot.drop_pen()
+        await asyncio.to_thread(_hand_back, inst, held.run, "abandoned")
+    elif clean:
+        await leases.release(pen)
+    held.run = None
+    if not clean:
+        slot.discard()
+    if settled is None:
+        return Advanced("ready", ring=True)
+    return Advanced(settled.status, settled.ring)
+
+
+async def _lock(pen: Pen, run_id: str) -> bool:
+    deadline = time.monotonic() + _WAIT_FOR_LOCK
+    while not await leases.try_lock(pen, run_id):
+        if await leases.busy(pen, run_id) or time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.05)
+    return True
+
+
+async def _begin(inst: Installation, pen: Pen, run_id: str) -> Run | None:
+    run = await leases.begin(pen, run_id, inst.worker_id(), inst.config)
+    if run is None and (found := await leases.recover_under_lock(pen, run_id)):
+        logger.warning("owner is gone", extra={"run_id": run_id, "status": found.status})
+        run = await leases.begin(pen, run_id, inst.worker_id(), inst.config)
+    return run
+
+
+async def _status(pen: Pen, run_id: str) -> str | None:
+    return await leases.status(pen, run_id)
+
+
+async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[Attempt, Outcome, str]:
+    loop = asyncio.get_running_loop()
+    saver = Saver(pen)
+    attempt = Attempt(run, inst.agent(run.agent), inst.policy(run.agent), inst.config, pen, saver, loop)
+    graph = inst.graph(run.agent)
+    with slot.heart.beating(attempt) as pulse:
+        ticker = asyncio.ensure_future(_tick(slot, attempt, pulse))
+        try:
+            outcome = await drive(attempt, bind(graph, saver))
+        finally:
+            ticker.cancel()
+        if attempt.drain_reason == LOST:
+            outcome = Abandoned(LOST)
+    return attempt, outcome, fingerprint(graph)
+
+
+async def _tick(slot: Slot, attempt: Attempt, pulse: Pulse) -> None:
+    """Proves that the loop is alive, and watches for the worker's drain."""
+    while True:
+        pulse.loop_seen = time.monotonic()
+        if attempt.drain_reason is None and drain.requested():
+            attempt.request_drain("worker drains")
+            slot.heart.nudge()
+        await asyncio.sleep(0.2)
+
+
+async def _leftovers(slot: Slot, attempt: Attempt) -> bool:
+    """Cancel and await what the attempt started.  False: something is still alive and might write.
+
+    Calls in flight are first given the time they were promised: their record is worth more than haste.
+    """
+    if attempt.working:
+        await asyncio.wait(attempt.working, timeout=attempt.config.effect_timeout.total_seconds())
+    # Node threads before tasks: a thread that records its call does so through a task on this loop.
+    deadline = time.monotonic() + _WAIT_FOR_LEFTOVERS
+    while slot.executor.busy and time.monotonic() < deadline:
+        await asyncio.sleep(0.01)
+    mine = asyncio.current_task()
+    tasks = [t for t in asyncio.all_tasks() if t is not mine]
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_WAIT_FOR_LEFTOVERS)
+    return slot.executor.busy == 0 and all(t.done() for t in tasks)
+
+
+def _hand_back(inst: Installation, run: Run, cause: str) -> None:
+    """running -> ready without counting a death, on a connection of its own.
+
+    When the database does not answer for a while the sweep finds the run later, and counts.
+    """
+    for pause in (0.0, 0.5, 1.0, 2.0, 4.0):
+        time.sleep(pause)
+        try:
+            with connect(inst.config, application="celegraph hand-back") as conn:
+                leases.recover(conn, run.run_id, run.epoch, cause)
+            return
+        except Exception as error:
+            logger.warning("could not hand the run back", extra={"run_id": run.run_id, "error": repr(error)})
+
+
+def _fail_elsewhere(inst: Installation, run: Run, error: Exception) -> Advanced:
+    from celegraph.agent.failures import describe
+
+    async def write(slot: Slot) -> Advanced:
+        pen = await slot.ready_pen()
+        outcome = Failed(f"{type(error).__name__} in the graph", describe(error))
+        settled = await leases.settle(pen, run.run_id, run.epoch, outcome)
+        return Advanced(settled.status, settled.ring)
+
+    slot = current_slot(inst.config)
+    return slot.run(write(slot))

@@ -1,0 +1,58 @@
+"""What a worker does with our messages, and how an attempt's end looks to Celery and Flower."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NoReturn
+
+from celery.exceptions import Retry
+
+from celegraph.errors import RunFailed
+from celegraph.tasks.advance import Advanced, advance
+from celegraph.tasks.installation import Installation
+from celegraph.tasks.ring import ring
+from celegraph.tasks.softlimit import draining_on_soft_limit
+from celegraph.tasks.start import check_request, start
+
+logger = logging.getLogger("celegraph")
+
+
+def run_doorbell(inst: Installation, run_id: str) -> str:
+    """Advance the run; the task succeeds only when the run has finished.
+
+    A run that waits, sleeps or drains ends its message as task-retried: a success would stand in Flower
+    for ever.  Nothing is re-published here that has not first been made due in PostgreSQL.
+    """
+    with draining_on_soft_limit():
+        advanced = advance(inst, run_id)
+    if advanced.ring:
+        ring(inst, [run_id])
+    return _report(run_id, advanced)
+
+
+def _report(run_id: str, advanced: Advanced) -> str:
+    if advanced.status in ("finished", "cancelled"):
+        return advanced.status
+    if advanced.status == "failed":
+        raise RunFailed(run_id, "failed", "see `celegraph explain`")
+    if advanced.status is None:
+        return "unknown run"  # a doorbell for a run whose admission was rolled back: nothing to do
+    _not_over(advanced.status)
+
+
+def _not_over(status: str) -> NoReturn:
+    raise Retry(f"run is {status}")
+
+
+def start_run_body(inst: Installation, kwargs: dict[str, Any], task_id: str) -> str:
+    """The first message: normally only a run_id.
+
+    A foreign producer (send_task, or a beat that does not import us) sends the whole request; then
+    the worker admits it, under the message's own id, so a redelivery is the same run.
+    """
+    if "agent" in kwargs:
+        kwargs = dict(kwargs)
+        run_id = kwargs.pop("run_id", None) or task_id
+        start(inst, check_request(inst, run_id=run_id, **kwargs), {})
+        return "admitted"
+    return run_doorbell(inst, kwargs["run_id"])

@@ -1,0 +1,82 @@
+"""What people do to whole runs, and how they look at them."""
+
+from __future__ import annotations
+
+from celegraph.ledger import runs
+from celegraph.ledger.approvals import Approval
+from celegraph.ledger.approvals import get_approval as _get_approval
+from celegraph.ledger.approvals import list_approvals as _list_approvals
+from celegraph.ledger.connect import ledger
+from celegraph.ledger.runs import Event, Run
+from celegraph.tasks.installation import installation
+from celegraph.tasks.ring import ring
+
+
+def get_run(run_id: str) -> Run:
+    """The run, or `RunNotFound`."""
+    with ledger(installation().config) as conn:
+        return runs.get_run(conn, run_id)
+
+
+def list_runs(*, status: str | None = None, agent: str | None = None, limit: int = 100) -> list[Run]:
+    """The newest runs first."""
+    with ledger(installation().config) as conn:
+        return runs.list_runs(conn, status=status, agent=agent, limit=limit)
+
+
+def trace_run(run_id: str, *, after: int = 0) -> list[Event]:
+    """Everything that happened to the run, in order; `RunNotFound`."""
+    with ledger(installation().config) as conn:
+        runs.get_run(conn, run_id)
+        return runs.events(conn, run_id, after=after)
+
+
+def get_approval(approval_id: str) -> Approval:
+    """The question, or `ApprovalNotFound`."""
+    with ledger(installation().config) as conn:
+        return _get_approval(conn, approval_id)
+
+
+def list_approvals(
+    *, status: str | None = "open", run_id: str | None = None, limit: int = 100
+) -> list[Approval]:
+    """Questions of one status (None: all), oldest first."""
+    with ledger(installation().config) as conn:
+        return _list_approvals(conn, status=status, run_id=run_id, limit=limit)
+
+
+def cancel_run(run_id: str, *, reason: str = "cancelled on request") -> str:
+    """Any unfinished status -> cancelled.  Returns "cancelled", or "running": the owner stops at its
+    next step.  An effect in doubt stays a question to be answered.  Raises RunNotFound, RunMoved."""
+    with ledger(installation().config) as conn:
+        return runs.cancel(conn, run_id, reason)
+
+
+def pause_run(run_id: str, *, reason: str = "paused") -> None:
+    """ready | waiting -> paused, until `resume_run`.  Raises RunNotFound, RunMoved."""
+    with ledger(installation().config) as conn:
+        runs.pause(conn, run_id, reason)
+
+
+def resume_run(run_id: str, *, by: str | None = None) -> None:
+    """paused -> ready."""
+    _make_ready(run_id, "resume", by)
+
+
+def retry_run(run_id: str, *, by: str | None = None) -> None:
+    """failed -> ready; goes on from where it stands, recorded effects are not repeated."""
+    _make_ready(run_id, "retry", by)
+
+
+def release_run(run_id: str, *, by: str | None = None) -> None:
+    """quarantined -> ready, with its crash count forgiven."""
+    _make_ready(run_id, "release", by)
+
+
+def _make_ready(run_id: str, verb: str, by: str | None) -> None:
+    inst = installation()
+    with ledger(inst.config) as conn:
+        runs.make_ready(conn, run_id, verb, by)
+    if not ring(inst, [run_id]):
+        with ledger(inst.config) as conn:
+            runs.rung(conn, [run_id])

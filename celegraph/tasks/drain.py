@@ -1,0 +1,90 @@
+"""The drain flag: one byte that the worker's main process sets and every pool child sees.
+
+SIGTERM never reaches pool children, and Celery's own signals come too late for cold and soft
+shutdowns; so the main process's handlers are wrapped, and the byte lies in a file that fork and spawn
+children map alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+import tempfile
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+_ENV = "CELEGRAPH_DRAIN_FILE"
+_SIGNALS = (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT)
+
+
+class _Flag:
+    """The mapping of this process; opened when first asked for, again after a fork is harmless."""
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.bytes: mmap.mmap | None = None
+
+    def open(self) -> mmap.mmap | None:
+        path = os.environ.get(_ENV)
+        if path is None:
+            return None
+        if self.bytes is None or self.path != path:
+            try:
+                with open(path, "r+b") as file:
+                    self.bytes, self.path = mmap.mmap(file.fileno(), 1), path
+            except (OSError, ValueError):
+                return None  # a worker that has gone took the file with it: nobody drains us any more
+        return self.bytes
+
+
+_flag = _Flag()
+
+
+def prepare() -> None:
+    """In the main process, before the pool starts: make the flag, lowered."""
+    handle, path = tempfile.mkstemp(prefix="celegraph-drain-")
+    os.write(handle, b"\0")
+    os.close(handle)
+    os.environ[_ENV] = path
+
+
+def dispose() -> None:
+    """In the main process, at the end: remove the file.  A SIGKILL leaves one byte in the temp folder."""
+    path = os.environ.pop(_ENV, None)
+    if path is not None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def requested() -> bool:
+    """This worker is going away: stop at the next step."""
+    flag = _flag.open()
+    return flag is not None and flag[0] == 1
+
+
+def raise_flag() -> None:
+    """Ask every attempt of this worker to stop; safe in a signal handler."""
+    flag = _flag.open()
+    if flag is not None:
+        flag[0] = 1
+
+
+def wrap_handlers() -> None:
+    """At t=0 of any shutdown the flag goes up, then Celery's own handler runs.  Main thread only."""
+    main_pid = os.getpid()
+
+    def wrapped(previous: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:
+        def handler(number: int, frame: FrameType | None) -> Any:
+            if os.getpid() == main_pid:  # a forked child inherits the handler until it resets it
+                raise_flag()
+            return previous(number, frame)
+
+        return handler
+
+    for number in _SIGNALS:
+        previous = signal.getsignal(number)
+        if callable(previous):
+            signal.signal(number, wrapped(previous))

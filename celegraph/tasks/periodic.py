@@ -1,0 +1,45 @@
+"""The duties on beat: plain functions with a report, plus what Celery needs to call them."""
+
+from __future__ import annotations
+
+import logging
+
+from celegraph.ledger import approvals, runs
+from celegraph.ledger.connect import ledger
+from celegraph.ledger.sweep import SweepReport, record_tick, sweep_once, unring, wake
+from celegraph.tasks.installation import Installation
+from celegraph.tasks.ring import ring
+
+logger = logging.getLogger("celegraph")
+
+
+def sweep(inst: Installation, *, started: bool = False) -> SweepReport:
+    """One sweep and its doorbells.  What the broker does not take is due again at the next sweep."""
+    with ledger(inst.config) as conn:
+        report = sweep_once(conn, inst.config, started=started)
+    missed = ring(inst, report.ring)
+    if missed:
+        with ledger(inst.config) as conn:
+            unring(conn, missed)
+    if report.recovered or report.terminated:
+        logger.warning("sweep recovered runs", extra=report.counts())
+    return report
+
+
+def escalate(inst: Installation) -> dict[str, int]:
+    """Expire questions whose deadline has passed, and do what their policy says."""
+    with ledger(inst.config) as conn:
+        expired = approvals.expire_due(conn)
+        ready = []
+        for question in expired:
+            if question.on_timeout == "cancel":
+                runs.cancel(conn, question.run_id, f"approval {question.approval_id} expired")
+            elif wake(conn, question.run_id):
+                ready.append(question.run_id)
+        report = {"expired": len(expired), "woken": len(ready)}
+        record_tick(conn, "escalate", report)
+    if ready:
+        missed = set(ring(inst, ready))
+        with ledger(inst.config) as conn:
+            runs.rung(conn, [r for r in ready if r not in missed])
+    return report

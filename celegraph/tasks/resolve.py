@@ -1,0 +1,136 @@
+"""Answers to doubts: what a person or the provider itself says about a call nobody saw the end of."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from celegraph.errors import DecisionRefused, EffectNotFound, LedgerError
+from celegraph.ledger import effects
+from celegraph.ledger.approvals import Approval
+from celegraph.ledger.canonical import encode_result
+from celegraph.ledger.connect import Conn, ledger
+from celegraph.ledger.effects import Effect, Resolution
+from celegraph.tasks.installation import installation
+
+Answer = Literal["happened", "did_not_happen", "skip"]
+ANSWERS: tuple[Answer, ...] = ("happened", "did_not_happen", "skip")
+
+
+class NotResolvable(LedgerError):
+    """The effect is not in doubt any more, or a call may still be under way; the message says which."""
+
+    def __init__(self, effect: Effect, answer: str):
+        if effect.status != "pending":
+            problem = f"it is {effect.status}"
+        else:
+            problem = (
+                f"a call may still be under way for {effect.doubt_in_s or 0:.0f} s; until then only"
+                " 'happened' is believed"
+            )
+        super().__init__(f"cannot resolve effect {effect.idempotency_key!r} as {answer}: {problem}")
+        self.key = effect.idempotency_key
+        self.status = effect.status
+
+
+def resolve_effect(
+    key: str,
+    answer: Answer,
+    *,
+    ref: str | None = None,
+    by: str,
+    note: str | None = None,
+    result: Any = None,
+) -> Effect:
+    """A person's answer to "did it happen?"; the run goes on with it.
+
+    "happened": never called again, `result` (default: `ref`) is what the agent gets.  "did_not_happen":
+    called again.  "skip": not called, the agent sees `EffectSkipped`.  Raises `NotResolvable`.
+    """
+    from celegraph.tasks.decide import wake_and_ring
+
+    inst = installation()
+    with ledger(inst.config) as conn:
+        run_id = _resolve(conn, key, answer, ref=ref, by=by, note=note, result=result)
+        effect = effects.get_effect(conn, key)
+    wake_and_ring(inst, run_id)
+    return effect
+
+
+def confirm_effect(key: str | None = None, *, provider_ref: str | None = None, result: Any = None) -> Effect:
+    """The provider says that it happened (a webhook); believed also before the call has returned."""
+    return _provider_says("confirmed", key, provider_ref, result)
+
+
+def fail_effect(key: str | None = None, *, provider_ref: str | None = None, reason: str) -> Effect:
+    """The provider says that it did not happen and will not."""
+    return _provider_says("failed", key, provider_ref, None, reason)
+
+
+def resolve_question(
+    conn: Conn, asked: Approval, verb: str, value: Any, *, by: str, note: str | None
+) -> bool:
+    """`decide` on a doubt: the answer is one of happened, did_not_happen, skip.  False: no longer open."""
+    if verb != "answer" or value not in ANSWERS:
+        raise DecisionRefused(
+            asked.approval_id,
+            f"this asks whether {asked.tool!r} happened: decide(id, 'answer', value=...) with one of"
+            f" {', '.join(ANSWERS)}",
+        )
+    if asked.status != "open":
+        return False
+    assert asked.idempotency_key is not None
+    _resolve(conn, asked.idempotency_key, value, ref=None, by=by, note=note, result=None)
+    return True
+
+
+def _resolve(
+    conn: Conn, key: str, answer: Answer, *, ref: str | None, by: str, note: str | None, result: Any
+) -> str:
+    if answer not in ANSWERS:
+        raise LedgerError(f"unknown answer {answer!r}; use one of {', '.join(ANSWERS)}")
+    error: dict[str, Any] | None = None
+    if answer != "happened":
+        error = {"type": "celegraph.DidNotHappen", "by": by, "note": note}
+        if answer == "skip":
+            error |= {"type": "celegraph.Skipped", "skipped": True}
+    resolution = Resolution(
+        status="sent" if answer == "happened" else "failed",
+        by=by,
+        ref=ref,
+        note=note,
+        result=encode_result(result if result is not None else ref) if answer == "happened" else None,
+        error=error,
+        decision={"verb": "answer", "value": answer},
+    )
+    run_id = effects.resolve(conn, key, resolution)
+    if run_id is None:
+        raise NotResolvable(effects.get_effect(conn, key), answer)
+    return run_id
+
+
+def _provider_says(
+    status: str, key: str | None, ref: str | None, result: Any, reason: str | None = None
+) -> Effect:
+    from celegraph.tasks.decide import wake_and_ring
+
+    inst = installation()
+    if (key is None) == (ref is None):
+        raise EffectNotFound(key or ref or "give exactly one of key and provider_ref")
+    with ledger(inst.config) as conn:
+        found = key if key is not None else effects.key_of_ref(conn, ref or "")
+        resolution = Resolution(
+            status=status,
+            by="provider",
+            ref=ref,
+            result=encode_result(result),
+            error={"type": "celegraph.ProviderSaysNo", "message": reason} if status == "failed" else None,
+            certain=True,
+            decision={"verb": "answer", "value": "happened" if status == "confirmed" else "did_not_happen"},
+        )
+        run_id = effects.resolve(conn, found, resolution)
+        effect = effects.get_effect(conn, found)
+        if run_id is None and effect.status != status:
+            raise NotResolvable(effect, status)
+    if run_id is not None:
+        wake_and_ring(inst, run_id)
+    return effect

@@ -1,0 +1,128 @@
+"""A worker slot: what one pool child or pool thread keeps between attempts.
+
+One event loop with its own executor, one pen, one heart.  Opened after the fork and only when first
+needed; thrown away whole when an attempt leaves anything behind that might still write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from celegraph.config import Config
+from celegraph.ledger.pen import Pen
+from celegraph.tasks.heart import Heart
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Larger than `max_concurrency` (32): else sync nodes can take every thread and starve the loop's own
+# look-ups (DNS, serialisation), which run in the same executor.
+_THREADS_OVER_CONCURRENCY = 32
+
+
+class NodeExited(Exception):
+    """A node called sys.exit(); it is a failure of the node, not the end of the worker."""
+
+
+class NodeExecutor(ThreadPoolExecutor):
+    """The loop's default executor; knows how many node threads are still at work."""
+
+    def __init__(self, threads: int):
+        super().__init__(threads, thread_name_prefix="celegraph-node")
+        self._busy = 0
+        self._count = threading.Condition()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """As ThreadPoolExecutor's; SystemExit becomes an Exception before asyncio can see it."""
+        with self._count:
+            self._busy += 1
+
+        def work() -> T:
+            try:
+                return fn(*args, **kwargs)
+            except SystemExit as error:
+                raise NodeExited(f"a node called sys.exit({error.code!r})") from error
+            finally:
+                with self._count:
+                    self._busy -= 1
+                    self._count.notify_all()
+
+        return super().submit(work)
+
+    def idle(self, seconds: float) -> bool:
+        """Wait until no thread is at work; False when one still is after `seconds`."""
+        with self._count:
+            return self._count.wait_for(lambda: self._busy == 0, seconds)
+
+    @property
+    def busy(self) -> int:
+        """Threads at work."""
+        return self._busy
+
+
+class Slot:
+    """See the module.  Used by one thread only."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.pid = os.getpid()
+        self.executor = NodeExecutor(config.max_concurrency + _THREADS_OVER_CONCURRENCY)
+        self.runner = asyncio.Runner()
+        self.heart = Heart(config)
+        self.pen: Pen | None = None
+        self.runner.get_loop().set_default_executor(self.executor)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run on the slot's loop.  Whatever escapes makes the slot unusable."""
+        try:
+            return self.runner.run(work)
+        except BaseException:
+            self.discard()
+            raise
+
+    async def ready_pen(self) -> Pen:
+        """The slot's pen, opened when it is not there or broken."""
+        if self.pen is None or self.pen.broken:
+            self.pen = await Pen.open(self.config)
+        return self.pen
+
+    async def drop_pen(self) -> None:
+        """Close the pen: its locks are free, its session can write no more."""
+        if self.pen is not None:
+            pen, self.pen = self.pen, None
+            await pen.close()
+
+    def discard(self) -> None:
+        """Give the slot up.  The pen's socket is closed at once, so that the run's lock goes free."""
+        if self.pen is not None:
+            with contextlib.suppress(Exception):  # broken is as good as closed
+                self.pen.hang_up()
+            self.pen = None
+        # The loop is not closed: closing waits for threads, and those are why we are here.
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        if getattr(_local, "slot", None) is self:
+            _local.slot = None
+
+
+_local = threading.local()
+
+
+def current_slot(config: Config) -> Slot:
+    """This thread's slot.  A forked child never uses its parent's."""
+    slot: Slot | None = getattr(_local, "slot", None)
+    if slot is None or slot.pid != os.getpid() or slot.config != config:
+        slot = _local.slot = Slot(config)
+    return slot
+
+
+def drain_current(reason: str) -> None:
+    """Ask this thread's attempt to stop at its next step; safe in a signal handler."""
+    slot: Slot | None = getattr(_local, "slot", None)
+    if slot is not None:
+        slot.heart.drain(reason)
