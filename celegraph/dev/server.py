@@ -100,7 +100,7 @@ class LocalServer(ABC):
         give_up = time.monotonic() + _RETRY_WITHIN
         while True:
             if not port_is_promised:
-                self._port = _free_port()
+                self._port = free_port()
             since = self._log_size()
             pid = guarded.run(self._command())
             if self._await_ready(guarded, pid):
@@ -206,7 +206,8 @@ class LocalServer(ABC):
             return log.read().decode(errors="replace")[-_LOG_TAIL:]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port nobody listens on at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,13 @@ import psycopg
 import pytest
 import redis
 
+from celegraph.dev import server as server_module
 from celegraph.dev.errors import LocalServersError, ServerFailed
 from celegraph.dev.home import Home
+from celegraph.dev.postgres import Postgres
 from celegraph.dev.servers import LocalServers
 from celegraph.dev.stray import command_of
+from celegraph.dev.valkey import Valkey
 from tests.support.waiting import eventually
 
 
@@ -65,6 +69,20 @@ def test_with_fsync_every_acknowledged_write_is_on_disk(servers: LocalServers) -
         assert connection.execute("SHOW fsync").fetchone() == ("on",)
     with redis.Redis.from_url(servers.broker_url) as client:
         assert client.config_get("appendfsync") == {"appendfsync": "always"}
+
+
+@pytest.mark.parametrize("kind", [Postgres, Valkey])
+def test_a_port_that_was_just_taken_is_replaced_by_another(
+    kind: type[Postgres | Valkey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        ports = iter([taken, server_module.free_port()])
+        monkeypatch.setattr(server_module, "free_port", lambda: next(ports))
+
+        with kind(Home.passing(), fsync=False) as server:
+            assert server.running
+            assert str(taken) not in server.url
 
 
 def test_a_killed_postgres_comes_back_under_the_same_url(servers: LocalServers) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ def _relay(listener: socket.socket, target: tuple[str, int], change: tuple[bytes
 
 def _pump(source: socket.socket, sink: socket.socket, change: tuple[bytes, bytes]) -> None:
     old, new = change
-    while data := source.recv(1 << 20):
-        sink.sendall(data.replace(b"redis_version:" + old, b"redis_version:" + new))
-    sink.shutdown(socket.SHUT_WR)
+    # The other direction's thread may have closed its end first.
+    with contextlib.suppress(OSError), source:
+        while data := source.recv(1 << 20):
+            sink.sendall(data.replace(b"redis_version:" + old, b"redis_version:" + new))
+        sink.shutdown(socket.SHUT_WR)
