@@ -31,8 +31,8 @@ def migrated_template(server_url: str) -> str:
     """The name of a new database that holds the tables of this code and nothing else."""
     name = f"celegraph_template_{uuid.uuid4().hex}"
     _create(server_url, name, "template0")
-    if importlib.util.find_spec("celegraph.ledger.migrate"):
-        importlib.import_module("celegraph.ledger.migrate").migrate(database_url(server_url, name))
+    if importlib.util.find_spec("celegraph.agent.migrate"):
+        importlib.import_module("celegraph.agent.migrate").migrate(database_url(server_url, name))
     return name
 
 
