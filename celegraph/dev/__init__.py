@@ -1,1 +1,1 @@
-
+"""Real servers for a laptop: found, started with passwords, and ended with their parent."""

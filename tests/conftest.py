@@ -1,0 +1,65 @@
+"""Real servers for the whole suite: one pair per pytest process, started when first asked for.
+
+The environment's URLs are ignored on purpose: tests drop databases and empty brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from celegraph.dev.home import Home
+from celegraph.dev.postgres import Postgres
+from celegraph.dev.valkey import Valkey
+from tests.support.databases import fresh_database, migrated_template
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """Shared by all tests: do not stop it; fault tests start `LocalServers` of their own."""
+    with Postgres(Home.passing(), fsync=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[Valkey]:
+    """Shared by all tests: do not stop it; fault tests start `LocalServers` of their own."""
+    with Valkey(Home.passing(), fsync=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def database_template(postgres_server: Postgres) -> str:
+    """The name of a migrated database that each test's is copied from."""
+    return migrated_template(postgres_server.url)
+
+
+@pytest.fixture
+def empty_database_url(postgres_server: Postgres) -> Iterator[str]:
+    """A database without our tables, for this test alone."""
+    with fresh_database(postgres_server.url) as url:
+        yield url
+
+
+@pytest.fixture
+def database_url(postgres_server: Postgres, database_template: str) -> Iterator[str]:
+    """A migrated database for this test alone."""
+    with fresh_database(postgres_server.url, database_template) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_database_url(postgres_server: Postgres, database_template: str) -> Iterator[str]:
+    """A migrated database for the tests of one file together."""
+    with fresh_database(postgres_server.url, database_template) as url:
+        yield url
+
+
+@pytest.fixture
+def broker_url(valkey_server: Valkey) -> str:
+    """An empty broker."""
+    with redis.Redis.from_url(valkey_server.url) as client:
+        client.flushall()
+    return valkey_server.url

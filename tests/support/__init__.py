@@ -1,0 +1,1 @@
+"""What the tests share: databases, brokers, waiting for facts."""
