@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from celegraph.dev.errors import ServerFailed
+
 # Importing aiosmtpd on a laptop that is busy starting servers takes a while.
 _START_S = 30.0
 
@@ -119,6 +121,6 @@ def _await_port(process: subprocess.Popen[bytes], port_file: Path, directory: Pa
             process.kill()
             process.wait()
             said = (directory / "smtp.err").read_text(errors="replace")[-2000:]
-            raise RuntimeError(f"the local SMTP server did not start:\n{said}")
+            raise ServerFailed("smtp", "it did not start", said)
         time.sleep(0.01)
     return int(port_file.read_text())

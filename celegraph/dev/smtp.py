@@ -31,6 +31,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 RUN_HEADER = "X-Celegraph-Run"
 # How often a held conversation looks whether its file is gone: far below any client's timeout.
 _HOLD_POLL_S = 0.01
+_PARENT_CHECK_S = 0.5
 
 
 class DeliveryLog:
@@ -135,6 +136,7 @@ async def serve(port: int, port_file: Path | None, postman: Postman) -> None:
         loop.add_signal_handler(number, stop.set)
     if stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
         loop.add_reader(sys.stdin.fileno(), _stop_at_eof, stop)
+        _stop_when_orphaned(stop, os.getppid())
 
     def conversation() -> SMTP:
         # The name is given, for asking the resolver for our own can take seconds on a laptop.
@@ -152,6 +154,15 @@ def _stop_at_eof(stop: asyncio.Event) -> None:
     if not os.read(sys.stdin.fileno(), 4096):
         stop.set()
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+
+
+def _stop_when_orphaned(stop: asyncio.Event, parent: int) -> None:
+    # A forked child of the parent may hold the pipe open after the parent's death.
+    if os.getppid() != parent:
+        stop.set()
+    else:
+        loop = asyncio.get_running_loop()
+        loop.call_later(_PARENT_CHECK_S, _stop_when_orphaned, stop, parent)
 
 
 def _announce(port: int, port_file: Path | None) -> None:

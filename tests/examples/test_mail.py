@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import smtplib
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from celegraph import EffectCall, Happened, NotHappened, Unknown
 from celegraph.dev.mailbox import SmtpServer, smtp_server
 from celegraph.errors import EffectNotDone
 from examples.support import mail
+from tests.support.waiting import eventually
 
 SENT = ("ana@shop.example", "Re: Hello", "Grüße 🎉\n.\n..a line with dots\n")
 
@@ -51,6 +54,23 @@ def test_a_sent_message_is_found_by_its_key_with_run_and_recipient(server: SmtpS
     )
     (delivery,) = [d for d in server.deliveries() if d.message_id == "<key-a@celegraph.example>"]
     assert (delivery.to, delivery.run_id) == (("ana@shop.example",), "ticket-ü-17")
+
+
+def test_a_sender_killed_between_acceptance_and_record_is_found_by_the_look_up(
+    server: SmtpServer,
+) -> None:
+    server.hold("<key-killed@*")
+    code = "from tests.examples.test_mail import send; send('key-killed')"
+    sender = subprocess.Popen([sys.executable, "-c", code])
+    eventually(server.held)
+
+    sender.kill()
+    sender.wait()
+    server.let_go()
+
+    assert isinstance(mail.look_up_mail(call("key-killed"), *SENT), Happened)
+    ids = [delivery.message_id for delivery in server.deliveries()]
+    assert ids.count("<key-killed@celegraph.example>") == 1
 
 
 def test_a_message_never_sent_is_reported_as_not_happened() -> None:

@@ -15,10 +15,10 @@ TICKETS = {ticket["ticket_id"]: read_ticket(ticket) for ticket in load_tickets()
 
 
 @pytest.fixture
-def docs(database_url: str) -> str:
+def docs(empty_database_url: str) -> str:
     """A database in which this repository's documentation is indexed."""
-    index_docs(database_url)
-    return database_url
+    index_docs(empty_database_url)
+    return empty_database_url
 
 
 def stored(database_url: str) -> list[tuple[str, str]]:
@@ -83,35 +83,31 @@ def test_indexing_again_changes_nothing(docs: str) -> None:
 
 
 def test_sections_that_the_pages_no_longer_have_are_forgotten(
-    database_url: str, tmp_path: Path
+    empty_database_url: str, tmp_path: Path
 ) -> None:
     (tmp_path / "docs").mkdir()
     page = tmp_path / "docs" / "a.md"
     page.write_text("# One\n\nfirst\n\n# Two\n\nsecond\n")
-    index_docs(database_url, tmp_path)
+    index_docs(empty_database_url, tmp_path)
 
     page.write_text("# Two\n\nsecond\n")
-    index_docs(database_url, tmp_path)
+    index_docs(empty_database_url, tmp_path)
 
-    assert stored(database_url) == [("docs/a.md", "Two")]
+    assert stored(empty_database_url) == [("docs/a.md", "Two")]
 
 
-def test_processes_that_index_an_empty_database_at_once_all_succeed(database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as conn:
-        conn.execute("DROP SCHEMA IF EXISTS support_demo CASCADE")
-
+def test_processes_that_index_an_empty_database_at_once_all_succeed(
+    empty_database_url: str,
+) -> None:
     with multiprocessing.get_context("spawn").Pool(4) as pool:
-        counts = pool.map(index_docs, [database_url] * 4, chunksize=1)
+        counts = pool.map(index_docs, [empty_database_url] * 4, chunksize=1)
 
-    assert counts == [len(stored(database_url))] * 4
+    assert counts == [len(stored(empty_database_url))] * 4
 
 
-def test_a_database_without_the_passages_says_what_to_run(database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as conn:
-        conn.execute("DROP SCHEMA IF EXISTS support_demo CASCADE")
-
+def test_a_database_without_the_passages_says_what_to_run(empty_database_url: str) -> None:
     with pytest.raises(DocsNotIndexed, match=r"python -m examples\.support\.search"):
-        search(database_url, "anything")
+        search(empty_database_url, "anything")
 
 
 def test_pages_are_cut_at_headings_and_comments_in_code_are_no_headings(tmp_path: Path) -> None:
