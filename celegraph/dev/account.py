@@ -65,6 +65,13 @@ def runnable(program: Program, account: Account | None) -> Program:
     return copied
 
 
+def copy_place(program: Program) -> Path:
+    """Where this very version of the program is copied to, if it must be."""
+    made = program.executable.stat()
+    seed = f"{program.executable}:{made.st_size}:{made.st_mtime_ns}"
+    return SHARED / f"celegraph-bin-{hashlib.sha256(seed.encode()).hexdigest()[:12]}"
+
+
 def own_directory(path: Path, mode: int) -> Path:
     """Make `path`, or make sure that it is a directory only we can write to.
 
@@ -107,9 +114,7 @@ def _problem(program: Program, account: Account) -> str:
 
 def _copy(program: Program, root: Path) -> Program:
     """The program and its libraries, in the same shape, readable by all and writable by us."""
-    made = program.executable.stat()
-    seed = f"{program.executable}:{made.st_size}:{made.st_mtime_ns}"
-    target = own_directory(SHARED / f"celegraph-bin-{_digest(seed)}", 0o755)
+    target = own_directory(copy_place(program), 0o755)
     lock = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second start waits for the first one's copy
@@ -132,7 +137,3 @@ def _copy_tree(source: Path, target: Path) -> None:
         if parent.name.startswith("celegraph-bin-"):
             break
         parent.chmod(0o755)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -126,6 +126,7 @@ def _say(fact: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
+    os.umask(0o077)
     guard = Guard(json.loads(sys.argv[1]))
     try:
         guard.keep()

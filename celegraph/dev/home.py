@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from celegraph.dev.account import SHARED, Account, own_directory, server_account
 from celegraph.dev.errors import HomeInUse, LocalServersError
+from celegraph.dev.stray import command_of
+
+_LAST_ONE_ENDS_WITHIN = 60.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Home:
         account = server_account()
         path = path.absolute()
         path.mkdir(parents=True, exist_ok=True)
-        if account and (closed := _closed_to(account, path)):
+        if account and (closed := closed_to(account, path)):
             raise LocalServersError(
                 f"root's servers run as user {account.name}, who cannot enter {closed};"
                 " choose a directory elsewhere, e.g. in /var/tmp, or none"
@@ -56,6 +62,12 @@ class Home:
             path.chmod(0o711)
         return cls(path, account, True)
 
+    def remove(self, name: str | None = None) -> None:
+        """Remove one server's data, or all there is."""
+        shutil.rmtree(self.path / name if name else self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another server is still there
+            self.path.rmdir()
+
     def directory(self, name: str) -> Path:
         """A server's place.  Written by us alone; what the server may write lies one level down."""
         return own_directory(self.path / name, 0o711 if self.account else 0o700)
@@ -65,14 +77,28 @@ def lock_directory(directory: Path) -> int:
     """The descriptor that holds `directory` for us and for whom we hand it to, or `HomeInUse`."""
     lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(lock, 32, 0).decode().strip()
+        _take(lock, directory)
+    except BaseException:
         os.close(lock)
-        raise HomeInUse(directory, holder) from None
+        raise
     os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
     return lock
+
+
+def _take(lock: int, directory: Path) -> None:
+    deadline = time.monotonic() + _LAST_ONE_ENDS_WITHIN
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            holder = os.pread(lock, 32, 0).decode().strip()
+            # A holder that was killed: its guard is ending the server and then lets go.
+            alive = holder.isdigit() and command_of(int(holder))
+            if alive or time.monotonic() > deadline:
+                raise HomeInUse(directory, holder) from None
+            time.sleep(0.02)
 
 
 def private_file(path: Path, text: str, account: Account | None) -> None:
@@ -93,7 +119,7 @@ def server_directory(path: Path, account: Account | None) -> Path:
     return path
 
 
-def _closed_to(account: Account, path: Path) -> Path | None:
+def closed_to(account: Account, path: Path) -> Path | None:
     """The first directory on the way that `account` may not enter."""
     for step in [*reversed(path.parents), path]:
         found = step.stat()

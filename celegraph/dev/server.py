@@ -6,10 +6,8 @@ password; `close` ends it for good.  Not for use by two threads at once.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import shutil
 import signal
 import socket
 import time
@@ -87,6 +85,11 @@ class LocalServer(ABC):
             raise ServerFailed(self.name, "is not running")
         return self._guarded.guard_pid
 
+    @property
+    def directory(self) -> Path:
+        """Its data, log and configuration."""
+        return self._home.path / self.name
+
     def start(self) -> None:
         """Start and return when clients can connect; nothing if it runs already."""
         if self.running:
@@ -97,7 +100,7 @@ class LocalServer(ABC):
         give_up = time.monotonic() + _RETRY_WITHIN
         while True:
             if not port_is_promised:
-                self._port = _free_port()
+                self._port = free_port()
             since = self._log_size()
             pid = guarded.run(self._command())
             if self._await_ready(guarded, pid):
@@ -135,9 +138,7 @@ class LocalServer(ABC):
             end_stray(self._directory)  # somebody killed the guard
         if self._home.temporary:
             # The guard's work, unless it was killed or never came to life.
-            shutil.rmtree(self._home.path / self.name, ignore_errors=True)
-            with contextlib.suppress(OSError):  # the other server is still there
-                self._home.path.rmdir()
+            self._home.remove(self.name)
 
     @abstractmethod
     def _find(self) -> Program:
@@ -205,7 +206,8 @@ class LocalServer(ABC):
             return log.read().decode(errors="replace")[-_LOG_TAIL:]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port nobody listens on at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,0 +1,1 @@
+"""Agents to read, run and copy from."""

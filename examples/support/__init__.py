@@ -1,0 +1,1 @@
+"""The reference agent: answers a support ticket by e-mail, after a manager's approval."""
