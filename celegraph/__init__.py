@@ -74,7 +74,7 @@ _HOMES = {
     "trace_run": "tasks.control",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -26,9 +26,7 @@ def parse_duration(value: object) -> timedelta:
     text = str(value).strip().lower()
     parts = _PART.findall(text)
     if not parts or "".join(n + u for n, u in parts) != text:
-        raise ValueError(
-            f"{value!r} is not a duration; write '90s', '10m', '2h', '1d' or a timedelta"
-        )
+        raise ValueError(f"{value!r} is not a duration; write '90s', '10m', '2h', '1d' or a timedelta")
     return timedelta(seconds=sum(float(n) * _UNITS[u] for n, u in parts))
 
 

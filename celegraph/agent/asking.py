@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from langgraph.types import Interrupt, interrupt
 
@@ -88,7 +88,7 @@ def _decision(answer: dict[str, Any]) -> Decision:
 def ask_for(attempt: Attempt, pending: Interrupt, number: int, note: str | None = None) -> Ask:
     """The row for a pending interrupt: ours carries its own policy, a plain one gets the agent's."""
     value = clean_json(pending.value)
-    ours = value if isinstance(value, dict) and value.get(_MARK) else {}
+    ours: dict[str, Any] = value if isinstance(value, dict) and value.get(_MARK) else {}
     prompt = str(ours.get("prompt") or _plain_prompt(value))
     policy = ApprovalPolicy.model_validate(ours.get("policy") or attempt.policy.model_dump(mode="json"))
     return Ask(

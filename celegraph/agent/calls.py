@@ -272,6 +272,8 @@ async def _meet(request: Request, row: Effect) -> _Prepared:
             raise await attempt.stop(ask_about_doubt(attempt, row))
         case Stop(outcome):
             raise await attempt.stop(outcome)
+        case Replay():
+            return answer
 
 
 async def _claim(request: Request, row: Effect) -> _Prepared:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from langgraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError, is_invalid_resume
+from langgraph.errors import (
+    GraphDrained,
+    GraphRecursionError,
+    InvalidUpdateError,
+    is_invalid_resume,
+)
 
 from celegraph.agent.saver import ClockBehind
 from celegraph.agent.spec import RetryPolicy
@@ -64,7 +70,8 @@ def classify(error: BaseException, retry: RetryPolicy, *, own_connection_lost: b
     if retry.covers(error):
         return Transient(_retry_after(error))
     if is_bad_value(error) or isinstance(
-        error, CelegraphError | GraphRecursionError | InvalidUpdateError | TypeError | ValueError | MemoryError
+        error,
+        CelegraphError | GraphRecursionError | InvalidUpdateError | TypeError | ValueError | MemoryError,
     ):
         return Permanent()
     if _is_transient(error):
@@ -118,7 +125,7 @@ def _status_of(error: BaseException) -> int | None:
 
 def _retry_after(error: BaseException) -> timedelta | None:
     headers = getattr(getattr(error, "response", None), "headers", None)
-    value = headers.get("retry-after") if hasattr(headers, "get") else None
+    value = headers.get("retry-after") if isinstance(headers, Mapping) else None
     if value is None:
         return None
     if str(value).strip().isdigit():

@@ -68,7 +68,7 @@ def _refuse_private_subgraphs(name: str, graph: Graph) -> None:
     # With durability "sync" LangGraph fails on such a subgraph in the middle of a run (its loop waits
     # for a checkpoint that is never written); said here, before anything has happened.
     for path, subgraph in graph.get_subgraphs(recurse=True):
-        if subgraph.checkpointer is False:
+        if isinstance(subgraph, Pregel) and subgraph.checkpointer is False:
             raise AgentUnusable(
                 f"agent {name!r}: subgraph {path!r} is compiled with checkpointer=False, which cannot be"
                 " resumed; compile it without that argument"

@@ -70,7 +70,7 @@ def _logical_path(
 
 
 def _task_path(path: tuple[Any, ...]) -> str:
-    """"" for a node reached by edges, "(0)" for a Send, "((entry),2)" for the third @task call."""
+    """ "" for a node reached by edges, "(0)" for a Send, "((entry),2)" for the third @task call."""
     if path and path[0] == "__pregel_pull":
         return ""
     return f"({_flat(path)})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from celegraph.agent.situation import Situation
 from celegraph.ledger.approvals import Approval

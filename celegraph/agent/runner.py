@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
@@ -59,7 +60,7 @@ class _Drive:
 
     attempt: Attempt
     graph: Graph
-    config: dict[str, Any]
+    config: RunnableConfig
     output: Any = None
     has_output: bool = False
 
@@ -99,9 +100,15 @@ async def _advance(go: _Drive) -> Outcome:
     while True:
         situation = await look(attempt, go.graph, go.config)
         action = choose(situation)
-        now = (type(action).__name__, situation.checkpoint_id, tuple(i.id for i in situation.interrupts))
+        now = (
+            type(action).__name__,
+            situation.checkpoint_id,
+            tuple(i.id for i in situation.interrupts),
+        )
         if now == last and not isinstance(action, Finish | Wait):
-            return Failed("the graph makes no progress", {"type": "celegraph.NoProgress", "message": str(now)})
+            return Failed(
+                "the graph makes no progress", {"type": "celegraph.NoProgress", "message": str(now)}
+            )
         last = now
         match action:
             case Finish():
@@ -130,7 +137,7 @@ async def _input(go: _Drive, action: Start | Resume | Continue | Repair, situati
             if isinstance(go.graph, CompiledStateGraph):
                 return go.attempt.run.input
             # The body of an @entrypoint starts before LangGraph has stored its input; so store it first.
-            await go.graph.aupdate_state(go.config, go.attempt.run.input, as_node="__input__")  # type: ignore[arg-type]
+            await go.graph.aupdate_state(go.config, go.attempt.run.input, as_node="__input__")
             return None
         case Resume(decisions):
             pending = {i.id: i for i in situation.interrupts}
@@ -143,7 +150,7 @@ async def _input(go: _Drive, action: Start | Resume | Continue | Repair, situati
 async def _invoke(go: _Drive, given: Any) -> BaseException | None:
     stream = go.graph.astream(
         given,
-        go.config,  # type: ignore[arg-type]
+        go.config,
         stream_mode="values",
         durability="sync",
         control=go.attempt.control,
@@ -166,7 +173,7 @@ async def _output(go: _Drive) -> Any:
         return go.output
     # The process died between the last checkpoint and the settle: on a finished thread LangGraph runs
     # nothing and returns the final state.
-    return await go.graph.ainvoke(None, go.config)  # type: ignore[arg-type]
+    return await go.graph.ainvoke(None, go.config)
 
 
 def _drained(attempt: Attempt) -> Outcome:

@@ -6,8 +6,8 @@ The next action is derived from this and from nothing else; a message only says 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Interrupt, PregelTask, Send, StateSnapshot
 
@@ -47,7 +47,7 @@ class Situation:
         return () if self.snapshot is None else self.snapshot.interrupts
 
 
-async def look(attempt: Attempt, graph: Graph, config: dict[str, Any]) -> Situation:
+async def look(attempt: Attempt, graph: Graph, config: RunnableConfig) -> Situation:
     """Read the run's state.  A run that never began costs nothing."""
     if attempt.epoch == 1 and attempt.saver.head[0] is None and not attempt.saver.touched[0]:
         return Situation(None, None, {})

@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+)
 
 from celegraph.config import Positive, parse_duration
 from celegraph.errors import ConfigError
@@ -35,6 +42,15 @@ class ApprovalPolicy(BaseModel):
     deadline: OptionalDuration = None
     on_timeout: Literal["reject", "cancel"] = "reject"
 
+    if TYPE_CHECKING:
+        # What validation accepts; the attribute is a timedelta.
+        def __init__(
+            self,
+            *,
+            deadline: timedelta | str | float | None = None,
+            on_timeout: Literal["reject", "cancel"] = "reject",
+        ) -> None: ...
+
     @field_serializer("deadline")
     def _seconds(self, value: timedelta | None) -> float | None:
         return None if value is None else value.total_seconds()
@@ -49,9 +65,9 @@ class RetryPolicy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    max_attempts: int = Field(5, ge=1)
+    max_attempts: int = Field(default=5, ge=1)
     first_delay: Positive = timedelta(seconds=1)
-    factor: float = Field(2.0, ge=1)
+    factor: float = Field(default=2.0, ge=1)
     max_delay: Positive = timedelta(minutes=5)
     retry_on: tuple[type[BaseException] | str, ...] = ()
 
@@ -63,9 +79,7 @@ class RetryPolicy(BaseModel):
     def covers(self, error: BaseException) -> bool:
         """The host asked for retries of this kind of error."""
         names = {f"{c.__module__}.{c.__qualname__}" for c in type(error).__mro__}
-        return any(
-            (k in names) if isinstance(k, str) else isinstance(error, k) for k in self.retry_on
-        )
+        return any((k in names) if isinstance(k, str) else isinstance(error, k) for k in self.retry_on)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +88,7 @@ class Agent:
     `@entrypoint` or a zero-argument factory, or such an object itself."""
 
     graph: object
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = field(default_factory=lambda: RetryPolicy())
     approval: ApprovalPolicy | None = None
     max_crashes: int | None = None
     deadline: timedelta | str | None = None

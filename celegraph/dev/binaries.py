@@ -46,9 +46,7 @@ def find_postgres() -> Program:
     for program in _postgres_programs():
         if program.executable.exists() and program.beside("initdb").exists():
             return program
-    raise ServerNotFound(
-        _advice("PostgreSQL", "CELEGRAPH_DATABASE_URL or DATABASE_URL", "postgresql")
-    )
+    raise ServerNotFound(_advice("PostgreSQL", "CELEGRAPH_DATABASE_URL or DATABASE_URL", "postgresql"))
 
 
 def find_valkey() -> Program:

@@ -23,9 +23,7 @@ class LocalServers:
     `temporary`.  They end with this process, however it ends.
     """
 
-    def __init__(
-        self, *, fsync: bool = True, home: Path | None = None, temporary: bool = False
-    ) -> None:
+    def __init__(self, *, fsync: bool = True, home: Path | None = None, temporary: bool = False) -> None:
         if home is not None and temporary:
             raise ValueError("a temporary home is a new directory; give either of the two")
         self._fsync = fsync

@@ -80,9 +80,7 @@ def _named_in(path: Path, names: set[str]) -> bool:
     except FileNotFoundError:
         return False
     return any(
-        name == pattern or fnmatch.fnmatchcase(name, pattern)
-        for pattern in patterns
-        for name in names
+        name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns for name in names
     )
 
 

@@ -13,7 +13,8 @@ Q = load("checkpoints")
 async def forget_writes(pen: Pen, run_id: str, checkpoint_id: str, task_ids: Sequence[str]) -> None:
     """Drop the half-written results of tasks whose router failed; they run again.  Fenced."""
     await pen.fetch(
-        Q.forget_writes, {"run_id": run_id, "checkpoint_id": checkpoint_id, "task_ids": list(task_ids)}
+        Q.forget_writes,
+        {"run_id": run_id, "checkpoint_id": checkpoint_id, "task_ids": list(task_ids)},
     )
 
 

@@ -137,7 +137,8 @@ def _restore_path(conn: Conn, path: str) -> None:
     conn.execute("SELECT set_config('search_path', %s, false)", (path,))
 
 
-def _driver_connection(connection: object) -> Conn:
+def _driver_connection(given: object) -> Conn:
+    connection: Any = given  # by shape: SQLAlchemy and Django are the host's choice
     for _ in range(4):
         if isinstance(connection, psycopg.Connection):
             return connection
@@ -151,5 +152,5 @@ def _driver_connection(connection: object) -> Conn:
             break
     raise ConfigError(
         f"connection= must be an open psycopg 3 or SQLAlchemy connection to the ledger's database,"
-        f" not {type(connection).__name__} (psycopg2 cannot join: install psycopg)"
+        f" not {type(given).__name__} (psycopg2 cannot join: install psycopg)"
     )

@@ -124,9 +124,7 @@ async def record_sent(
     return await pen.fetch_one(Q.record_sent, params) is not None
 
 
-async def record_failed(
-    pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]
-) -> bool:
+async def record_failed(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
     """pending -> failed: certainly not done."""
     params = {"key": key, "attempts": attempts, "epoch": epoch, "error": Jsonb(dict(error))}
     return await pen.fetch_one(Q.record_failed, params) is not None
@@ -151,7 +149,12 @@ async def record_doubt(
 
 async def record_replay(pen: Pen, effect: Effect, epoch: int) -> None:
     """A recorded result was given back instead of a second call."""
-    params = {"run_id": effect.run_id, "epoch": epoch, "key": effect.idempotency_key, "tool": effect.tool}
+    params = {
+        "run_id": effect.run_id,
+        "epoch": epoch,
+        "key": effect.idempotency_key,
+        "tool": effect.tool,
+    }
     await pen.fetch(Q.record_replay, params)
 
 

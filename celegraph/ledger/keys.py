@@ -35,9 +35,7 @@ def effect_key(run_id: str, step: str, tool: str, slot: str, args_hash: str) -> 
 
     35 characters of `[a-z0-9-]`, as the strictest providers ask; nothing can be read from it.
     """
-    return "cg-" + _digest(
-        "effect", run_id=run_id, step=step, tool=tool, slot=slot, args_hash=args_hash
-    )
+    return "cg-" + _digest("effect", run_id=run_id, step=step, tool=tool, slot=slot, args_hash=args_hash)
 
 
 def approval_id(run_id: str, interrupt_id: str, n: int) -> str:

@@ -49,9 +49,7 @@ async def status(pen: Pen, run_id: str) -> str | None:
 
 async def begin(pen: Pen, run_id: str, worker_id: str, config: Config) -> Run | None:
     """ready -> running under the lock, epoch + 1.  None: nothing is due (or there is no such run)."""
-    row = await pen.fetch_one(
-        Q.begin, {"run_id": run_id, "worker_id": worker_id, "lease": config.lease}
-    )
+    row = await pen.fetch_one(Q.begin, {"run_id": run_id, "worker_id": worker_id, "lease": config.lease})
     return None if row is None else Run.from_row(row)
 
 
@@ -91,9 +89,7 @@ class Beat:
     cancelled: bool
 
 
-def beat(
-    conn: Conn, run_id: str, epoch: int, *, loop_age: timedelta, draining: bool
-) -> Beat | None:
+def beat(conn: Conn, run_id: str, epoch: int, *, loop_age: timedelta, draining: bool) -> Beat | None:
     """Renew the lease.  None: the run has another owner."""
     params = {"run_id": run_id, "epoch": epoch, "loop_age": loop_age, "draining": draining}
     row = conn.execute(Q.beat, params).fetchone()
@@ -134,9 +130,7 @@ async def settle(
         raise Fenced(run_id, epoch)
     status = str(row["status"])
     ring = isinstance(outcome, Drained)
-    if status in ("waiting", "ready") and (
-        again := await pen.fetch_one(Q.recheck, {"run_id": run_id})
-    ):
+    if status in ("waiting", "ready") and (again := await pen.fetch_one(Q.recheck, {"run_id": run_id})):
         status = str(again["status"])
         ring = ring or status == "ready"
     return Settled(status, ring)
@@ -207,7 +201,5 @@ def _asks(asks: Sequence[Ask]) -> Jsonb:
     for ask in asks:
         row = asdict(ask)
         deadline = row.pop("deadline")
-        rows.append(
-            row | {"deadline_s": deadline.total_seconds() if deadline is not None else None}
-        )
+        rows.append(row | {"deadline_s": deadline.total_seconds() if deadline is not None else None})
     return Jsonb(rows)

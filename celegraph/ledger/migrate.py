@@ -84,9 +84,7 @@ def apply(
 
 def _lock_by_polling(conn: psycopg.Connection[DictRow]) -> None:
     while True:
-        row = conn.execute(
-            "SELECT pg_try_advisory_lock(%s) AS locked", (_MIGRATION_LOCK,)
-        ).fetchone()
+        row = conn.execute("SELECT pg_try_advisory_lock(%s) AS locked", (_MIGRATION_LOCK,)).fetchone()
         if row is not None and row["locked"]:
             return
         conn.execute("SELECT pg_sleep(0.05)")

@@ -66,9 +66,7 @@ class Pen:
         """
         return await asyncio.shield(asyncio.ensure_future(self._fetch(query, params)))
 
-    async def fetch_one(
-        self, query: bytes, params: Mapping[str, Any] | None = None
-    ) -> DictRow | None:
+    async def fetch_one(self, query: bytes, params: Mapping[str, Any] | None = None) -> DictRow | None:
         """The first row of one statement, or None."""
         rows = await self.fetch(query, params)
         return rows[0] if rows else None

@@ -24,18 +24,12 @@ class Queries:
         try:
             return self._texts[name]
         except KeyError:
-            raise AttributeError(
-                f"{self._file}.sql has no query {name!r}: {sorted(self._texts)}"
-            ) from None
+            raise AttributeError(f"{self._file}.sql has no query {name!r}: {sorted(self._texts)}") from None
 
 
 @cache
 def load(file: str) -> Queries:
     """The named queries of `sql/queries/<file>.sql`."""
-    text = (
-        resources.files("celegraph.ledger").joinpath(f"sql/queries/{file}.sql").read_text("utf-8")
-    )
+    text = resources.files("celegraph.ledger").joinpath(f"sql/queries/{file}.sql").read_text("utf-8")
     parts = _NAME.split(text)
-    return Queries(
-        file, {n: q.strip().encode() for n, q in zip(parts[1::2], parts[2::2], strict=True)}
-    )
+    return Queries(file, {n: q.strip().encode() for n, q in zip(parts[1::2], parts[2::2], strict=True)})

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-Status = Literal[
-    "ready", "running", "waiting", "paused", "finished", "failed", "cancelled", "quarantined"
-]
+Status = Literal["ready", "running", "waiting", "paused", "finished", "failed", "cancelled", "quarantined"]
 
 STATUSES: Final[tuple[Status, ...]] = (
     "ready",

@@ -34,9 +34,7 @@ class SweepReport:
         return {name: len(values) for name, values in asdict(self).items()}
 
 
-def sweep_once(
-    conn: Conn, config: Config, *, limit: int = 500, started: bool = False
-) -> SweepReport:
+def sweep_once(conn: Conn, config: Config, *, limit: int = 500, started: bool = False) -> SweepReport:
     """Recover runs whose owner is gone, wake runs with an answer, and name the runs to ring.
 
     `started`: a worker has just come up, so runs waiting for other code get another look.
@@ -60,9 +58,7 @@ def sweep_once(
 
 
 def _recover_dead(conn: Conn, config: Config, limit: int, report: SweepReport) -> None:
-    candidates = conn.execute(
-        Q.running, {"hang_after": config.hang_after, "limit": limit}
-    ).fetchall()
+    candidates = conn.execute(Q.running, {"hang_after": config.hang_after, "limit": limit}).fetchall()
     if not candidates:
         return
     # The order of these two reads is the proof: running first, locks second.

@@ -76,7 +76,9 @@ def wrap_handlers() -> None:
     """At t=0 of any shutdown the flag goes up, then Celery's own handler runs.  Main thread only."""
     main_pid = os.getpid()
 
-    def wrapped(previous: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:
+    def wrapped(
+        previous: Callable[[int, FrameType | None], Any],
+    ) -> Callable[[int, FrameType | None], Any]:
         def handler(number: int, frame: FrameType | None) -> Any:
             if os.getpid() == main_pid:  # a forked child inherits the handler until it resets it
                 raise_flag()

@@ -125,7 +125,10 @@ def _provider_says(
             result=encode_result(result),
             error={"type": "celegraph.ProviderSaysNo", "message": reason} if status == "failed" else None,
             certain=True,
-            decision={"verb": "answer", "value": "happened" if status == "confirmed" else "did_not_happen"},
+            decision={
+                "verb": "answer",
+                "value": "happened" if status == "confirmed" else "did_not_happen",
+            },
         )
         run_id = effects.resolve(conn, found, resolution)
         effect = effects.get_effect(conn, found)

@@ -38,11 +38,11 @@ class RunResult(AsyncResult):  # type: ignore[type-arg]
             return get_run(conn, self.id)
 
     @property
-    def status(self) -> str:
+    def status(self) -> str:  # type: ignore[override]
         """ready, running, waiting, paused, finished, failed, cancelled or quarantined."""
         return str(self._outcome()["status"])
 
-    state = status
+    state = status  # type: ignore[assignment]
 
     @property
     def result(self) -> Any:
@@ -64,7 +64,9 @@ class RunResult(AsyncResult):  # type: ignore[type-arg]
         """The run has failed."""
         return self.status == "failed"
 
-    def get(self, timeout: float | None = None, interval: float = 0.1, **_: Any) -> Any:
+    def get(  # type: ignore[override]
+        self, timeout: float | None = None, interval: float = 0.1, **_: Any
+    ) -> Any:
         """The output of the run, waiting for it by polling the database.
 
         Raises `RunFailed` when it failed or was cancelled, TimeoutError after `timeout` seconds.  A run
@@ -82,7 +84,7 @@ class RunResult(AsyncResult):  # type: ignore[type-arg]
             time.sleep(interval)
             interval = min(interval * 1.5, 1.0)
 
-    wait = get
+    wait = get  # type: ignore[assignment]
 
     def revoke(self, *_: Any, **__: Any) -> None:
         """Cancel the run."""

@@ -56,7 +56,7 @@ def _drop() -> None:
     connection, _publisher.connection = _publisher.connection, None
     if connection is not None and _publisher.pid == os.getpid():
         try:
-            connection.collapse()
+            connection.release()
         except Exception as error:
             logger.debug("broker connection did not close", extra={"error": repr(error)})
 
@@ -68,7 +68,7 @@ def publish(inst: Installation, task: Task[Any, Any], run_id: str, agent: str | 
         connection = _connection(inst)
         with connection.Producer(auto_declare=False) as producer:
             # The base class's, because start_run's own apply_async admits.
-            Task.apply_async(
+            Task.apply_async(  # type: ignore[call-arg]  # celery-types does not know the two reprs
                 task,
                 (),
                 {"run_id": run_id},

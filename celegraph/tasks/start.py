@@ -33,7 +33,15 @@ _REFUSED = {
     "connection": "use start_run.admit(..., connection=) to join a transaction",
 }
 # Harmless here because celegraph decides them itself.
-_IGNORED = {"ignore_result", "argsrepr", "kwargsrepr", "serializer", "root_id", "parent_id", "chain"}
+_IGNORED = {
+    "ignore_result",
+    "argsrepr",
+    "kwargsrepr",
+    "serializer",
+    "root_id",
+    "parent_id",
+    "chain",
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,12 @@ def _ring_first(inst: Installation, admission: Admission, options: Mapping[str, 
         return  # the sweep rings at wake_at; no message ever waits in the broker
     # Only this first message carries the run_id as its task id: a revoked id is refused for hours.
     if publish(
-        inst, inst.app.tasks[START], admission.run_id, admission.agent, task_id=admission.run_id, **options
+        inst,
+        inst.app.tasks[START],
+        admission.run_id,
+        admission.agent,
+        task_id=admission.run_id,
+        **options,
     ):
         _note_rung(inst, admission.run_id)
 
@@ -116,9 +129,7 @@ def _note_rung(inst: Installation, run_id: str) -> None:
         logger.warning("ring not noted", extra={"run_id": run_id, "error": type(error).__name__})
 
 
-def admit(
-    inst: Installation, admission: Admission, connection: object
-) -> RunResult:
+def admit(inst: Installation, admission: Admission, connection: object) -> RunResult:
     """Write the run with the host's open connection; it exists when the host commits.  Rings nobody."""
     if connection is None:
         raise ConfigError("start_run.admit needs connection=: the open connection whose transaction it joins")

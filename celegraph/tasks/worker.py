@@ -73,7 +73,9 @@ def _ready(sender: Any, **_: Any) -> None:
     if inst is None:
         return
     drain.wrap_handlers()
-    threading.Thread(target=_sweep_when_nobody_does, args=(inst,), name="celegraph-sweep", daemon=True).start()
+    threading.Thread(
+        target=_sweep_when_nobody_does, args=(inst,), name="celegraph-sweep", daemon=True
+    ).start()
 
 
 def _sweep_when_nobody_does(inst: Installation) -> None:

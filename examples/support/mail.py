@@ -28,9 +28,7 @@ from examples.support.tickets import has_line_break, is_address
 _CONVERSATION_S = 4.0
 
 
-def look_up_mail(
-    call: EffectCall, to: str, subject: str, body: str
-) -> Happened | NotHappened | Unknown:
+def look_up_mail(call: EffectCall, to: str, subject: str, body: str) -> Happened | NotHappened | Unknown:
     """Did the mail server accept this call's message?  Its log knows."""
     message_id = message_id_for(call.key)
     log = os.environ.get("SUPPORT_MAIL_LOG")

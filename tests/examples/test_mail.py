@@ -145,18 +145,14 @@ def test_forged_headers_are_refused_before_the_server_hears_of_them(
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:25", "http://127.0.0.1:25"])
-def test_a_missing_server_is_certainly_not_a_sent_mail(
-    monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_a_missing_server_is_certainly_not_a_sent_mail(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("SUPPORT_SMTP_URL", url)
 
     with pytest.raises(EffectNotDone, match="write smtp://host:port"):
         send("key-g")
 
 
-def test_a_password_is_never_sent_without_tls(
-    server: SmtpServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_is_never_sent_without_tls(server: SmtpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUPPORT_SMTP_URL", f"smtp://ana:secret@127.0.0.1:{server.port}")
 
     with pytest.raises(smtplib.SMTPNotSupportedError, match="STARTTLS"):

@@ -68,9 +68,7 @@ def test_a_passage_tells_where_it_is_from_and_the_part_that_fits(docs: str) -> N
     assert best.rank > 0
 
 
-@pytest.mark.parametrize(
-    "text", ["", "   ", "or and not", "' & | ! ( <->", "%s %(x)s {}", "x" * 9999]
-)
+@pytest.mark.parametrize("text", ["", "   ", "or and not", "' & | ! ( <->", "%s %(x)s {}", "x" * 9999])
 def test_no_text_a_customer_can_write_breaks_the_search(docs: str, text: str) -> None:
     assert isinstance(search(docs, text), list)
 

@@ -110,9 +110,7 @@ def test_f14_decimal_datetime_uuid_bytes_as_arguments_go_by_value() -> None:
     berlin = ZoneInfo("Europe/Berlin")
 
     assert same(Decimal("10"), Decimal("10.00"), Decimal("1E+1"))
-    assert same(
-        instant, instant.astimezone(timezone(timedelta(hours=2))), instant.astimezone(berlin)
-    )
+    assert same(instant, instant.astimezone(timezone(timedelta(hours=2))), instant.astimezone(berlin))
     assert not same(Decimal("10"), 10)
     assert not same(Decimal("10"), "10")
     assert not same(Decimal("0.1"), 0.1)

@@ -35,19 +35,14 @@ print(lock_key("run-1"), hashed, effect_key("run-1", "pay", "refund", "1", hashe
         ("run_abc123", 3005319785460973546),
     ],
 )
-def test_f76_key_derivation_changes_between_releases_lock_keys_are_frozen(
-    run_id: str, key: int
-) -> None:
+def test_f76_key_derivation_changes_between_releases_lock_keys_are_frozen(run_id: str, key: int) -> None:
     assert lock_key(run_id) == key
 
 
 def test_f76_key_derivation_changes_between_releases_effect_keys_are_frozen() -> None:
     assert HASH == "b47aaec89ed5007151cf0068314399a9dda34d22a9ab4ff68a36f5b348fc8923"
     assert args_hash({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
-    assert (
-        effect_key("run-1", "pay:1", "refund", "call_abc", HASH)
-        == "cg-zyydga7ybjxmjxspogxfzhaidzoxaheh"
-    )
+    assert effect_key("run-1", "pay:1", "refund", "call_abc", HASH) == "cg-zyydga7ybjxmjxspogxfzhaidzoxaheh"
     assert approval_id("run-1", "5d8f", 1) == "ap-lol6gr3t4wkgrattie3kih3tregl7ao3"
 
 
@@ -76,9 +71,7 @@ def test_f13_1_vs_1_0_after_a_json_hop_has_one_hash() -> None:
     assert args_hash({"hours": True}) != args_hash({"hours": 1})
 
 
-def test_f16_the_model_words_its_arguments_differently_on_the_re_run_and_the_hash_shows_it() -> (
-    None
-):
+def test_f16_the_model_words_its_arguments_differently_on_the_re_run_and_the_hash_shows_it() -> None:
     first = args_hash({"order": "o-17", "memo": "Refund for order 17"})
     again = args_hash({"order": "o-17", "memo": "Refund: order 17"})
 
@@ -141,9 +134,7 @@ def test_a_mail_has_the_same_message_id_on_every_attempt() -> None:
         ("", "shop.example", "key: is not an effect key"),
     ],
 )
-def test_a_message_id_that_would_break_the_header_is_refused(
-    key: str, domain: str, problem: str
-) -> None:
+def test_a_message_id_that_would_break_the_header_is_refused(key: str, domain: str, problem: str) -> None:
     with pytest.raises(InvalidValue, match=problem):
         message_id(key, domain)
 

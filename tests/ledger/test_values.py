@@ -55,9 +55,7 @@ class Broken(dict[str, object]):
 # -- run ids ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "run_id", ["r", "x" * 200, "order 17/überprüfung 💶", "a:b", "a@b.example"]
-)
+@pytest.mark.parametrize("run_id", ["r", "x" * 200, "order 17/überprüfung 💶", "a:b", "a@b.example"])
 def test_a_printable_run_id_is_taken_as_it_is(run_id: str) -> None:
     assert check_run_id(run_id) == run_id
 
@@ -113,9 +111,7 @@ def test_plain_json_passes_and_tuples_become_lists() -> None:
         (2**3000, "2048 bits"),
     ],
 )
-def test_an_input_that_is_not_plain_json_is_refused_with_path_and_remedy(
-    value: object, problem: str
-) -> None:
+def test_an_input_that_is_not_plain_json_is_refused_with_path_and_remedy(value: object, problem: str) -> None:
     with pytest.raises(InvalidValue, match=problem) as caught:
         check_json({"messages": [value]}, path="input")
     assert caught.value.path == "input.messages[0]"

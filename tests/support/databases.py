@@ -44,7 +44,5 @@ def database_url(server_url: str, name: str) -> str:
 def _create(server_url: str, name: str, template: str) -> None:
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
-                sql.Identifier(name), sql.Identifier(template)
-            )
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
         )

@@ -43,9 +43,7 @@ def test_facts_and_errors_hide_the_password(broker_url: str, valkey_server: Valk
 
 
 @pytest.mark.parametrize(("save", "persistence"), [("", "none"), ("60 1", "rdb")])
-def test_persistence_is_told(
-    broker_url: str, settings: redis.Redis, save: str, persistence: str
-) -> None:
+def test_persistence_is_told(broker_url: str, settings: redis.Redis, save: str, persistence: str) -> None:
     settings.config_set("appendonly", "no")
     settings.config_set("save", save)
 
@@ -63,9 +61,7 @@ def test_a_broker_that_evicts_is_warned_of(broker_url: str, settings: redis.Redi
     assert "set maxmemory-policy noeviction" in warning
 
 
-def test_a_hosted_broker_that_hides_its_settings_is_accepted(
-    broker_url: str, settings: redis.Redis
-) -> None:
+def test_a_hosted_broker_that_hides_its_settings_is_accepted(broker_url: str, settings: redis.Redis) -> None:
     settings.config_set("appendonly", "no")
     settings.acl_setuser(
         "hosted",
@@ -102,9 +98,7 @@ def test_a_newer_redis_is_accepted(broker_url: str, version: str) -> None:
         assert check_broker(new).version == version
 
 
-@pytest.mark.parametrize(
-    ("url", "kind"), [("amqp://user:pw@nowhere//", "amqp"), ("memory://", "memory")]
-)
+@pytest.mark.parametrize(("url", "kind"), [("amqp://user:pw@nowhere//", "amqp"), ("memory://", "memory")])
 def test_of_another_broker_only_the_kind_is_told(url: str, kind: str) -> None:
     facts = check_broker(url)
 
