@@ -19,14 +19,14 @@ from tests.support.databases import fresh_database, migrated_template
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
     """Shared by all tests: do not stop it; fault tests start `LocalServers` of their own."""
-    with Postgres(Home.passing(), fsync=False) as server:
+    with Postgres(Home.passing(in_memory=True), fsync=False) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def valkey_server() -> Iterator[Valkey]:
     """Shared by all tests: do not stop it; fault tests start `LocalServers` of their own."""
-    with Valkey(Home.passing(), fsync=False) as server:
+    with Valkey(Home.passing(in_memory=True), fsync=False) as server:
         yield server
 
 

@@ -81,6 +81,7 @@ class Postgres(LocalServer):
             "dynamic_shared_memory_type": "mmap",
             "fsync": "on" if self._fsync else "off",
             "full_page_writes": "on" if self._fsync else "off",
+            "max_wal_size": "1GB" if self._fsync else "128MB",
         }
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
         return [self._program.executable, "-D", self._data, *options]
