@@ -27,6 +27,7 @@ crash: .venv/.ready  ## N seeded kills over every stage of a run (N=100 SEED=1)
 	@$(BIN)/python -m tests.crash.soak --kills $(N) --seed $(SEED)
 
 clean:  ## remove the virtual environment, local servers' data and caches
+	-@[ -x $(BIN)/python ] && $(BIN)/python -m celegraph.dev.clean
 	rm -rf .venv .celegraph .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
