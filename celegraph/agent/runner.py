@@ -35,6 +35,7 @@ from celegraph.agent.plan import (
     choose,
 )
 from celegraph.agent.situation import Situation, look
+from celegraph.agent.tool_calls import ToolCallNames
 from celegraph.ledger import checkpoints, effects
 from celegraph.ledger.outcomes import (
     Abandoned,
@@ -76,6 +77,7 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
             # Equal to what is stored, so LangGraph resumes a started run instead of starting it twice.
             "metadata": {"run_id": run_id},
             "max_concurrency": attempt.config.max_concurrency,
+            "callbacks": [ToolCallNames()],
         },
     )
     leave = enter(attempt)
