@@ -25,6 +25,8 @@ _RUN_OPTIONS: dict[str, Any] = {
     "throws": (RunFailed,),
     "max_retries": None,
     "typing": False,
+    # Else Celery registers the first app's tasks with every other app of the process.
+    "shared": False,
 }
 # The clock's own tasks: lost ones come again, and Flower shows runs, not the clock.
 _TICK_OPTIONS: dict[str, Any] = {
@@ -32,6 +34,7 @@ _TICK_OPTIONS: dict[str, Any] = {
     "ignore_result": True,
     "serializer": "json",
     "send_events": False,
+    "shared": False,
 }
 
 
