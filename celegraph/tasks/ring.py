@@ -26,14 +26,15 @@ class _Publisher(threading.local):
     """This thread's broker connection, with time limits of its own (the host's may wait for ever)."""
 
     connection: Connection | None = None
-    pid: int = 0
+    owner: tuple[int, Installation] | None = None
 
 
 _publisher = _Publisher()
 
 
 def _connection(inst: Installation) -> Connection:
-    if _publisher.connection is None or _publisher.pid != os.getpid():
+    owner = (os.getpid(), inst)  # a child never uses its parent's socket, an app never another's broker
+    if _publisher.connection is None or _publisher.owner != owner:
         limit = inst.config.publish_timeout.total_seconds()
         host = inst.app.connection_for_write()
         options = dict(host.transport_options or {})
@@ -48,13 +49,13 @@ def _connection(inst: Installation) -> Connection:
             "interval_max": 0,
         }
         _publisher.connection = host.clone(transport_options=options, connect_timeout=limit / 2)
-        _publisher.pid = os.getpid()
+        _publisher.owner = owner
     return _publisher.connection
 
 
 def _drop() -> None:
     connection, _publisher.connection = _publisher.connection, None
-    if connection is not None and _publisher.pid == os.getpid():
+    if connection is not None:
         try:
             connection.release()
         except Exception as error:
