@@ -93,6 +93,8 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
 
 async def _advance(go: _Drive) -> Outcome:
     attempt = go.attempt
+    if attempt.run.cancel_requested_at is not None:
+        return Cancelled(CANCEL)
     if attempt.epoch > 1:
         for effect in await effects.of_run(attempt.pen, attempt.run_id):
             attempt.effects.put(effect)

@@ -69,6 +69,9 @@ CREATE INDEX runs_running ON runs (updated_at) WHERE status = 'running';
 CREATE INDEX runs_cancelling ON runs (cancel_requested_at)
     WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined');
 CREATE INDEX runs_waiting_for_code ON runs (updated_at) WHERE status = 'waiting' AND waits_for = 'code';
+CREATE INDEX runs_deadlines ON runs (deadline_at)
+    WHERE deadline_at IS NOT NULL AND cancel_requested_at IS NULL
+      AND status NOT IN ('finished', 'failed', 'cancelled');
 CREATE INDEX runs_listing ON runs (created_at DESC, run_id);
 
 CREATE TABLE run_leases (
