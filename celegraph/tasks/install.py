@@ -69,10 +69,10 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
 
     # `bodies` brings LangGraph with it: imported by workers (before the fork, see `worker`), not by us.
     @app.task(name=START, base=base, bind=True, **_RUN_OPTIONS)
-    def start_run(self: Any, **kwargs: Any) -> str:
+    def start_run(self: Any, *args: Any, **kwargs: Any) -> str:
         from celegraph.tasks import bodies
 
-        return bodies.start_run_body(inst, kwargs, self.request.id)
+        return bodies.start_run_body(inst, args, kwargs, self.request.id)
 
     @app.task(name=RESUME, **_RUN_OPTIONS)
     def resume(run_id: str) -> str:
