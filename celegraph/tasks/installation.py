@@ -37,6 +37,9 @@ class Installation:
     @property
     def config(self) -> Config:
         """The host's settings, read once.  `ConfigError` names the key that is wrong."""
+        # Without the lock once it is read: a child forked while another thread has the lock never gets it.
+        if self._config is not None:
+            return self._config
         with self._lock:
             if self._config is None:
                 given: Any = self.app.conf.get("celegraph") or {}
@@ -67,6 +70,8 @@ class Installation:
         # Here and not above: web processes read agents' names and must never import LangGraph.
         from celegraph.agent.graphs import load_graph
 
+        if name in self._graphs:
+            return self._graphs[name]
         with self._lock:
             if name not in self._graphs:
                 self._graphs[name] = load_graph(name, self.agent(name))
