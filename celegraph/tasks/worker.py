@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from celery import signals
 
-from celegraph.errors import BrokerUnsupported
+from celegraph.errors import BrokerUnsupported, CelegraphError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.sweep import last_tick
 from celegraph.tasks import drain, periodic
-from celegraph.tasks.broker import check_broker
+from celegraph.tasks.broker import BrokerUnreachable, check_broker
 from celegraph.tasks.installation import Installation, find
 
 logger = logging.getLogger("celegraph")
@@ -36,6 +38,26 @@ def connect_signals() -> None:
         signal.connect(handler, weak=False, dispatch_uid=f"celegraph.{handler.__name__}")
 
 
+def _refusing(handler: Callable[..., None]) -> Callable[..., None]:
+    """A start that celegraph refuses ends the worker, with the reason as its last line.
+
+    Celery logs what a signal handler raises and starts all the same; only SystemExit gets through.
+    """
+
+    @functools.wraps(handler)
+    def refusing(*args: Any, **kwargs: Any) -> None:
+        try:
+            handler(*args, **kwargs)
+        except BrokerUnreachable as error:
+            # Celery waits for its broker by itself; and a broker that comes back may be looked at later.
+            logger.warning(str(error))
+        except CelegraphError as error:
+            raise SystemExit(f"celegraph: the worker does not start: {error}") from error
+
+    return refusing
+
+
+@_refusing
 def _after_setup(sender: Any, instance: Any, **_: Any) -> None:
     """Before the queues are consumed: refuse pools that cannot carry runs, add our two queues."""
     inst = find(instance.app)
@@ -53,12 +75,12 @@ def _after_setup(sender: Any, instance: Any, **_: Any) -> None:
             instance.app.amqp.queues.select_add(name)
 
 
+@_refusing
 def _init(sender: Any, **_: Any) -> None:
     """In the main process, before the pool forks."""
     inst = find(sender.app)
     if inst is None:
         return
-    check_broker(inst.app.connection_for_read().as_uri(include_password=True))
     with ledger(inst.config):
         pass  # the first use refuses a pooler and a foreign schema
     # Over a second of imports, paid once here instead of by every pool child.
@@ -66,6 +88,8 @@ def _init(sender: Any, **_: Any) -> None:
     for name in inst.agents:
         inst.graph(name)
     drain.prepare()
+    # Last: a broker that is down for the moment must not leave the rest undone.
+    check_broker(inst.app.connection_for_read().as_uri(include_password=True))
 
 
 def _ready(sender: Any, **_: Any) -> None:
