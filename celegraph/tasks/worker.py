@@ -17,6 +17,7 @@ from celegraph.ledger.sweep import last_tick
 from celegraph.tasks import drain, periodic
 from celegraph.tasks.broker import BrokerUnreachable, check_broker
 from celegraph.tasks.installation import Installation, find
+from celegraph.tasks.quiet import quieten
 
 logger = logging.getLogger("celegraph")
 
@@ -81,6 +82,7 @@ def _init(sender: Any, **_: Any) -> None:
     inst = find(sender.app)
     if inst is None:
         return
+    quieten()
     with ledger(inst.config):
         pass  # the first use refuses a pooler and a foreign schema
     # Over a second of imports, paid once here instead of by every pool child.
