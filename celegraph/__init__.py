@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from celegraph.tasks.control import trace_run as trace_run
     from celegraph.tasks.decide import Decided as Decided
     from celegraph.tasks.decide import decide as decide
+    from celegraph.tasks.explain import Explanation as Explanation
+    from celegraph.tasks.explain import explain_run as explain_run
     from celegraph.tasks.install import install as install
     from celegraph.tasks.install import start_run as start_run
     from celegraph.tasks.resolve import confirm_effect as confirm_effect
@@ -51,6 +53,7 @@ _HOMES = {
     "Decided": "tasks.decide",
     "Decision": "agent.asking",
     "EffectCall": "agent.effect",
+    "Explanation": "tasks.explain",
     "Happened": "agent.effect",
     "NotHappened": "agent.effect",
     "RetryPolicy": "agent.spec",
@@ -61,6 +64,7 @@ _HOMES = {
     "confirm_effect": "tasks.resolve",
     "decide": "tasks.decide",
     "effect": "agent.effect",
+    "explain_run": "tasks.explain",
     "fail_effect": "tasks.resolve",
     "get_approval": "tasks.control",
     "get_run": "tasks.control",

@@ -30,6 +30,7 @@ class Installation:
     def __init__(self, app: Celery, agents: Mapping[str, object]):
         self.app = app
         self.agents = {name: Agent.of(name, value) for name, value in agents.items()}
+        self._overrides: dict[str, object] = {}
         self._config: Config | None = None
         self._graphs: dict[str, Graph] = {}
         self._lock = threading.RLock()
@@ -43,9 +44,15 @@ class Installation:
         with self._lock:
             if self._config is None:
                 given: Any = self.app.conf.get("celegraph") or {}
-                self._config = load_config(self._with_default_database(dict(given)))
+                self._config = load_config(self._with_default_database({**given, **self._overrides}))
                 approval_policy(self._config.approval)
             return self._config
+
+    def override(self, **settings: object) -> None:
+        """Settings for this process alone, over the host's (the command line's --database-url)."""
+        with self._lock:
+            self._overrides |= settings
+            self._config = None
 
     def _with_default_database(self, given: dict[str, object]) -> dict[str, object]:
         if "database_url" not in given and "CELEGRAPH_DATABASE_URL" not in os.environ:
@@ -93,6 +100,16 @@ def remember(installation: Installation) -> None:
     """Make `installation` the one its app's helpers find."""
     _installations[installation.app] = installation
     _latest[:] = [installation]
+
+
+def ledger_only() -> Installation:
+    """An installation without a host's app, for processes that know nothing but the database.
+
+    It reads and writes the ledger and rings nobody: what it makes due, the sweep rings.
+    """
+    inst = Installation(Celery("celegraph", set_as_current=False), {})
+    remember(inst)
+    return inst
 
 
 def find(app: Celery) -> Installation | None:
