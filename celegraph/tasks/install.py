@@ -43,9 +43,8 @@ def install(app: Celery, *, agents: Mapping[str, object]) -> None:
     """
     if not isinstance(agents, Mapping) or not agents:
         raise ConfigError('install(app, agents={"name": "package.module:graph"}) needs at least one agent')
-    inst = Installation(app, agents)
+    inst = fit(app, agents)
     remember(inst)
-    _add_tasks(app, inst)
     connect_signals()
 
     def add_schedule(sender: Celery, **_: Any) -> None:
@@ -55,28 +54,37 @@ def install(app: Celery, *, agents: Mapping[str, object]) -> None:
     app.on_after_finalize.connect(add_schedule, weak=False)
 
 
+def fit(app: Celery, agents: Mapping[str, object]) -> Installation:
+    """Give `app` agents and tasks, and nothing else: nobody finds it who does not hold the result."""
+    inst = Installation(app, agents)
+    _add_tasks(app, inst)
+    return inst
+
+
 def _add_tasks(app: Celery, inst: Installation) -> None:
     # From the host's own Task class, which may be Django's or one with the host's own hooks.
     base: Any = type("StartRunTask", (StartRun, app.Task), {"abstract": True})
 
+    # shared=False: Celery would give every task to all other apps of the process as well, and a run of
+    # theirs would be driven with our agents.
     # `bodies` brings LangGraph with it: imported by workers (before the fork, see `worker`), not by us.
-    @app.task(name=START, base=base, bind=True, **_RUN_OPTIONS)
+    @app.task(name=START, base=base, bind=True, shared=False, **_RUN_OPTIONS)
     def start_run(self: Any, **kwargs: Any) -> str:
         from celegraph.tasks import bodies
 
         return bodies.start_run_body(inst, kwargs, self.request.id)
 
-    @app.task(name=RESUME, **_RUN_OPTIONS)
+    @app.task(name=RESUME, shared=False, **_RUN_OPTIONS)
     def resume(run_id: str) -> str:
         from celegraph.tasks import bodies
 
         return bodies.run_doorbell(inst, run_id)
 
-    @app.task(name="celegraph.sweep_leases", **_TICK_OPTIONS)
+    @app.task(name="celegraph.sweep_leases", shared=False, **_TICK_OPTIONS)
     def sweep_leases() -> None:
         periodic.sweep(inst)
 
-    @app.task(name="celegraph.escalate_approvals", **_TICK_OPTIONS)
+    @app.task(name="celegraph.escalate_approvals", shared=False, **_TICK_OPTIONS)
     def escalate_approvals() -> None:
         periodic.escalate(inst)
 
