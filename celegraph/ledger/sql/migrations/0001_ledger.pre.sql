@@ -208,7 +208,8 @@ BEGIN
     VALUES (NEW.thread_id, holder, 'checkpoint', jsonb_strip_nulls(jsonb_build_object(
         'step', at_step, 'ns', nullif(NEW.checkpoint_ns, ''), 'checkpoint_id', NEW.checkpoint_id,
         'next', (SELECT jsonb_agg(substr(channel, 11))
-                   FROM jsonb_array_elements_text(NEW.checkpoint -> 'updated_channels') AS channel
+                   -- null in a checkpoint that update_state wrote (the input of an @entrypoint)
+                   FROM jsonb_array_elements_text(coalesce(nullif(NEW.checkpoint -> 'updated_channels', 'null'), '[]')) AS channel
                   WHERE channel LIKE 'branch:to:%'))));
     -- Only a finished step is progress: the input of a nested entrypoint (step -1) is written anew by
     -- every re-run and would forgive a poisonous node for ever.
