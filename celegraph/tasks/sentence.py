@@ -43,7 +43,7 @@ def _ready(seen: Picture, config: Config) -> list[str]:
     if run.started_at is None:
         due = f"was admitted {_ago(seen, run.created_at)} and has not started"
     else:
-        due = f"is due since {span(-(_seconds(seen, run.wake_at or run.updated_at) or 0))}"
+        due = f"has been due for {span(-(_seconds(seen, run.wake_at or run.updated_at) or 0))}"
         due += f", because {_reason(seen)}" if run.reason else ", to go on from where it stands"
     return [due, _deaths(seen), _doorbell(seen, config), _asked(seen, "meanwhile "), _limit(seen)]
 
@@ -75,7 +75,7 @@ def _waiting(seen: Picture, config: Config) -> list[str]:
         return [f"is to be cancelled, {_asked_to_stop(seen)}", _sweep(seen, "ends it")]
     if run.waits_for == "code":
         return [
-            f"waits for other code since {span(-(_seconds(seen, run.updated_at) or 0))}: {run.reason}",
+            f"has waited for other code for {span(-(_seconds(seen, run.updated_at) or 0))}: {run.reason}",
             "its decisions are kept",
             "start a worker that knows the node again, or cancel it",
         ]
@@ -104,7 +104,7 @@ def _quarantined(seen: Picture, config: Config) -> list[str]:
     if seen.run.cancel_requested_at is not None:
         return [f"is quarantined and to be cancelled, {_asked_to_stop(seen)}", _sweep(seen, "ends it")]
     return [
-        f"is quarantined since {span(-(_seconds(seen, seen.run.updated_at) or 0))}: it {seen.run.reason}",
+        f"has been quarantined for {span(-(_seconds(seen, seen.run.updated_at) or 0))}: it {seen.run.reason}",
         _doubts(seen),
         f"when the cause is repaired, `celegraph release {seen.run.run_id}` lets it go on",
     ]
