@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from celegraph.agent.effect import NotHappened as NotHappened
     from celegraph.agent.effect import Unknown as Unknown
     from celegraph.agent.effect import effect as effect
+    from celegraph.agent.recorded import recorded as recorded
+    from celegraph.agent.recorded_model import recorded_model as recorded_model
     from celegraph.agent.spec import Agent as Agent
     from celegraph.agent.spec import ApprovalPolicy as ApprovalPolicy
     from celegraph.agent.spec import RetryPolicy as RetryPolicy
@@ -70,6 +72,8 @@ _HOMES = {
     "list_approvals": "tasks.control",
     "list_runs": "tasks.control",
     "pause_run": "tasks.control",
+    "recorded": "agent.recorded",
+    "recorded_model": "agent.recorded_model",
     "release_run": "tasks.control",
     "resolve_effect": "tasks.resolve",
     "resume_run": "tasks.control",

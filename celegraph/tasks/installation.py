@@ -9,7 +9,8 @@ import difflib
 import os
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,9 @@ class Installation:
     @property
     def config(self) -> Config:
         """The host's settings, read once.  `ConfigError` names the key that is wrong."""
+        # Without the lock once it is read: a child forked while another thread has the lock never gets it.
+        if self._config is not None:
+            return self._config
         with self._lock:
             if self._config is None:
                 given: Any = self.app.conf.get("celegraph") or {}
@@ -74,6 +78,8 @@ class Installation:
         # Here and not above: web processes read agents' names and must never import LangGraph.
         from celegraph.agent.graphs import load_graph
 
+        if name in self._graphs:
+            return self._graphs[name]
         with self._lock:
             if name not in self._graphs:
                 self._graphs[name] = load_graph(name, self.agent(name))
@@ -89,6 +95,7 @@ database_url_provider: dict[str, Any] = {}
 
 _installations: WeakKeyDictionary[Celery, Installation] = WeakKeyDictionary()
 _latest: list[Installation] = []
+_chosen: list[Installation] = []
 
 
 def remember(installation: Installation) -> None:
@@ -112,11 +119,26 @@ def find(app: Celery) -> Installation | None:
     return _installations.get(app)
 
 
+@contextmanager
+def using(chosen: Installation) -> Iterator[None]:
+    """For the length of the block the helpers of this whole process find `chosen`.
+
+    Node threads too, which is why this is no context variable.
+    """
+    _chosen.append(chosen)
+    try:
+        yield
+    finally:
+        _chosen.remove(chosen)
+
+
 def installation() -> Installation:
     """The current app's installation, else the newest one.
 
     Celery's current app is per thread, and a web server's threads did not create the app.
     """
+    if _chosen:
+        return _chosen[-1]
     found = _installations.get(app_or_default())
     if found is not None:
         return found
