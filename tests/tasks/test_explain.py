@@ -12,7 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from celery.app import app_or_default
 
 import celegraph
 from celegraph.config import load_config
@@ -24,7 +23,7 @@ from celegraph.ledger.runs import Admission
 from celegraph.ledger.states import STATUSES
 from celegraph.ledger.sweep import record_tick
 from celegraph.tasks import sentence
-from celegraph.tasks.installation import ledger_only
+from celegraph.tasks.installation import ledger_only, using
 
 RUN = "run-1"
 
@@ -32,13 +31,12 @@ RUN = "run-1"
 @pytest.fixture
 def conn(database_url: str) -> Iterator[Conn]:
     """The ledger that `explain_run` reads, where a sweep has just run and one run was admitted."""
-    before = app_or_default()
-    ledger_only().override(database_url=database_url)
-    with connect(load_config({"database_url": database_url})) as conn:
+    inst = ledger_only()
+    inst.override(database_url=database_url)
+    with using(inst), connect(inst.config) as conn:
         record_tick(conn, "sweep", {})
         runs.admit(conn, Admission(RUN, "refund", {"iban": "SECRET"}, max_crashes=3))
         yield conn
-    before.set_current()
 
 
 def explained() -> str:
