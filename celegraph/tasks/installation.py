@@ -107,11 +107,10 @@ def remember(installation: Installation) -> None:
 def ledger_only() -> Installation:
     """An installation without a host's app, for processes that know nothing but the database.
 
-    It reads and writes the ledger and rings nobody: what it makes due, the sweep rings.
+    It reads and writes the ledger and rings nobody: what it makes due, the sweep rings.  Helpers find
+    it inside `using`.
     """
-    inst = Installation(Celery("celegraph", set_as_current=False), {})
-    remember(inst)
-    return inst
+    return Installation(Celery("celegraph", set_as_current=False), {})
 
 
 def find(app: Celery) -> Installation | None:
