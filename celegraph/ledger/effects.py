@@ -55,6 +55,11 @@ class Effect:
         return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
 
     @property
+    def unreleased(self) -> bool:
+        """An outbox intent whose node's writes are not durable yet."""
+        return self.mode == "outbox" and self.released_at is None
+
+    @property
     def value(self) -> Any:
         """The result as the effect's caller gets it; None while there is none."""
         return decode_result(self.result) if self.done else None
