@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from langgraph.runtime import ExecutionInfo, RunControl
 
+from celegraph.agent.graphs import Graph
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent, ApprovalPolicy
 from celegraph.config import Config
@@ -73,6 +74,7 @@ class Attempt:
     pen: Pen
     saver: Saver
     loop: asyncio.AbstractEventLoop
+    graph: Graph | None = None
     control: RunControl = field(default_factory=RunControl)
     effects: EffectBook = field(default_factory=EffectBook)
     approvals: list[Approval] = field(default_factory=list)
@@ -120,7 +122,13 @@ class Attempt:
         return Unwind(outcome.reason)
 
     def on_loop(self, step: Coroutine[Any, Any, T]) -> T:
-        """Run `step` on the attempt's loop and wait for it, from a node's thread."""
+        """Run `step` on the attempt's loop and wait for it, from a node's thread.
+
+        After the attempt nobody may be running that loop any more: waiting would be for ever.
+        """
+        if not self.loop.is_running():
+            step.close()
+            raise AttemptOver(self.run_id)
         return asyncio.run_coroutine_threadsafe(step, self.loop).result()
 
     def on_loop_thread(self) -> bool:

@@ -18,6 +18,7 @@ from celegraph.agent.attempt import Attempt, boot_time, current_attempt
 from celegraph.agent.doubt import Replay, Stop, answer_doubt, ask_about_doubt, ask_for_call
 from celegraph.agent.effect import Declaration, EffectCall, Found, Unknown
 from celegraph.agent.failures import describe
+from celegraph.agent.graphs import Graph, retries_in_place
 from celegraph.agent.not_done import is_not_done
 from celegraph.agent.place import Place, here
 from celegraph.agent.slots import Slot, find_slot
@@ -142,7 +143,19 @@ def _arrive(decl: Declaration) -> tuple[Attempt, Place]:
     place = here(attempt.saver.sites.site)
     if place is None:
         raise EffectMisuse(f"effect {decl.tool!r} must be called inside a node of the run's graph")
+    if place.caller is not None and attempt.graph is not None:
+        _refuse_retries_around(attempt.graph, decl, place.caller)
     return attempt, place
+
+
+def _refuse_retries_around(graph: Graph, decl: Declaration, caller: str) -> None:
+    # LangGraph numbers a node's @task calls on across the attempts of its RetryPolicy and tells the task
+    # nothing of them: the second attempt's effects would be other effects.
+    if retries_in_place(graph, caller):
+        raise EffectMisuse(
+            f"effect {decl.tool!r} is in a @task called from node {caller!r}, which has a RetryPolicy; put"
+            " the policy on the @task, or let the run retry the node: Agent(retry=...)"
+        )
 
 
 def _announce(granted: Granted) -> None:

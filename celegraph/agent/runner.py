@@ -78,6 +78,7 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
             "max_concurrency": attempt.config.max_concurrency,
         },
     )
+    attempt.graph = graph
     leave = enter(attempt)
     try:
         return await _advance(go)
