@@ -11,7 +11,6 @@ import pytest
 import redis
 
 import celegraph.testing
-
 from celegraph.dev.home import Home
 from celegraph.dev.postgres import Postgres
 from celegraph.dev.valkey import Valkey
