@@ -19,6 +19,7 @@ from celegraph.ledger.approvals import Approval
 # LangGraph's channels for pending Sends, edges and errors; public in every checkpoint it writes.
 _TASKS_CHANNEL = "__pregel_tasks"
 _BRANCH = "branch:to:"
+_PUSH = "__pregel_push"
 _ERROR = "__error__"
 _HANDLED = "__error_source_node__"
 _NULL_TASK = "00000000-0000-0000-0000-000000000000"
@@ -80,18 +81,27 @@ async def _unknown(
     known = {task.id for task in snapshot.tasks} | {_NULL_TASK}
     orphans = {task_id for task_id, *_ in head.pending_writes or ()} - known
     if orphans and not dead:
-        orphans -= await _called_by(attempt, head, known)
+        orphans -= await _called_by(attempt, head, snapshot)
     # Writes of a task that is no task any more: its node or its triggers changed under it.
     if orphans and not dead:
         dead = {"(a task whose node or edges changed)"}
     return tuple(sorted(dead))
 
 
-async def _called_by(attempt: Attempt, head: CheckpointTuple, known: set[str]) -> set[str]:
+async def _called_by(attempt: Attempt, head: CheckpointTuple, snapshot: StateSnapshot) -> set[str]:
     """The @tasks of these tasks, and theirs: finished ones keep their results while the caller goes on."""
     called = await checkpoints.called_tasks(attempt.pen, attempt.run_id, head.checkpoint["id"])
-    family = set(known)
+    callers = [_path_text(task.path) for task in snapshot.tasks]
+    family = set()
     for task_id, path in sorted(called.items(), key=lambda item: len(item[1])):
-        if any(caller in path for caller in family):
+        if any(path.startswith(f"~{_PUSH}, {caller},") for caller in callers):
             family.add(task_id)
-    return family - known
+            callers.append(path)
+    return family
+
+
+def _path_text(path: object) -> str:
+    """A task's path as LangGraph stores it beside the task's writes."""
+    if isinstance(path, tuple):
+        return f"~{', '.join(_path_text(part) for part in path)}"
+    return f"{path:010d}" if isinstance(path, int) else str(path)

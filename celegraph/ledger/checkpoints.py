@@ -14,7 +14,7 @@ async def forget_failures(pen: Pen, run_id: str) -> None:
 
 
 async def called_tasks(pen: Pen, run_id: str, checkpoint_id: str) -> dict[str, str]:
-    """The @tasks that have results in this checkpoint: id -> path, which names the caller's id."""
+    """The @tasks that have results in this checkpoint: id -> path, which begins with the caller's."""
     rows = await pen.fetch(Q.called_tasks, {"run_id": run_id, "checkpoint_id": checkpoint_id})
     return {row["task_id"]: row["task_path"] for row in rows}
 
