@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from langgraph.runtime import ExecutionInfo, RunControl
 
+from celegraph.agent.graphs import Graph
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent, ApprovalPolicy
 from celegraph.config import Config
@@ -85,6 +86,7 @@ class Attempt:
     pen: Pen
     saver: Saver
     loop: asyncio.AbstractEventLoop
+    graph: Graph | None = None
     control: RunControl = field(default_factory=RunControl)
     effects: EffectBook = field(default_factory=EffectBook)
     approvals: list[Approval] = field(default_factory=list)
@@ -147,7 +149,13 @@ class Attempt:
         return Unwind(outcome.reason)
 
     def on_loop(self, step: Coroutine[Any, Any, T]) -> T:
-        """Run `step` on the attempt's loop and wait for it, from a node's thread."""
+        """Run `step` on the attempt's loop and wait for it, from a node's thread.
+
+        After the attempt nobody may be running that loop any more: waiting would be for ever.
+        """
+        if not self.loop.is_running():
+            step.close()
+            raise AttemptOver(self.run_id)
         future = asyncio.run_coroutine_threadsafe(step, self.loop)
         while not wait((future,), _LOOK_FOR_LOOP).done:
             if not self.loop.is_running():

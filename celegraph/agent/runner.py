@@ -81,6 +81,7 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
         },
     )
     attempt.saver.before_writes[:] = [attempt.before_writes]
+    attempt.graph = graph
     leave = enter(attempt)
     try:
         return await _advance(go)
