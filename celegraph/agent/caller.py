@@ -46,6 +46,6 @@ def _refuse_retries_around(graph: Graph, what: str, caller: str) -> None:
     # nothing of them: the second attempt's effects would be other effects.
     if retries_in_place(graph, caller):
         raise EffectMisuse(
-            f"{what} is in a @task called from node {caller!r}, which has a RetryPolicy; put that on the"
-            " @task, or let the run retry the node: Agent(retry=...)"
+            f"{what} is in a @task called from node {caller!r}, which has a RetryPolicy;"
+            " put the policy on the @task, or let the run retry the node: Agent(retry=...)"
         )
