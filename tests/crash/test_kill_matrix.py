@@ -1,0 +1,244 @@
+"""Every stage of a run's life, its process killed right before or right after the stage is durable.
+
+The oracle is the provider's own log; our ledger is only asked whether it agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+import redis
+
+from celegraph import decide
+from celegraph.dev.valkey import Valkey
+from celegraph.errors import RunNotFound
+from tests.support.process import kill_and_await
+from tests.support.scene import Scene
+from tests.support.waiting import eventually
+from tests.support.wire import Side, Wire, containing, ours
+from tests.support.workers import Worker
+
+Statement = Callable[[str], bool]
+CHECKPOINT, WRITES = containing("INSERT INTO checkpoints"), containing("INSERT INTO checkpoint_writes")
+
+
+@dataclass
+class Stage:
+    """One worker for runs and one for the clock; all they say to the database passes the wire."""
+
+    scene: Scene
+    wire: Wire
+    runs: Worker
+    control: Worker
+
+    def pids(self) -> list[int]:
+        """The pool children of both."""
+        return [*self.runs.children(), *self.control.children()]
+
+
+@pytest.fixture(scope="module")
+def stage(
+    module_database_url: str, valkey_server: Valkey, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """Shared by the whole file: workers cost seconds to start, and a killed child is replaced."""
+    with redis.Redis.from_url(valkey_server.url) as client:
+        client.flushall()
+    directory = tmp_path_factory.mktemp("matrix")
+    with Wire(module_database_url) as wire, Scene(module_database_url, valkey_server.url, directory) as scene:
+        env = scene.env(database_url=wire.url)
+        runs = scene.worker("runs", queues=["celegraph"], env=env, start=False)
+        control = scene.control(env=env, start=False)
+        for worker in (runs, control):
+            worker.launch()
+        for worker in (runs, control):
+            worker.await_ready()
+        yield Stage(scene, wire, runs, control)
+
+
+def assert_paid_once(scene: Scene, run_id: str) -> None:
+    """The run has finished, the provider has acted once, and the ledger knows exactly that."""
+    run = scene.await_status(run_id, "finished")
+    (act,) = scene.provider.acts_of(run_id)
+    (row,) = scene.effects(run_id)
+    assert (row.idempotency_key, row.status) == (act.key, "sent")
+    assert run.output["receipt"] == act.ref == row.provider_ref
+    assert scene.trail.steps(run_id).count("last") == 1
+
+
+# -- the worker's child, at statements -------------------------------------------------------------
+
+# After which gate the statement is awaited: a run says some of them several times.
+_AT_STATEMENTS: list[tuple[str, str | None, Statement, Side, int]] = [
+    ("begin", None, ours("leases", "begin"), "before", 1),
+    ("begin", None, ours("leases", "begin"), "after", 1),
+    ("first checkpoint", None, CHECKPOINT, "before", 1),
+    ("first checkpoint", None, CHECKPOINT, "after", 1),
+    ("reserve", "pay", ours("effects", "reserve"), "before", 2),
+    ("reserve", "pay", ours("effects", "reserve"), "after", 2),
+    ("record", "pay:acted", ours("effects", "record_sent"), "before", 2),
+    ("record", "pay:acted", ours("effects", "record_sent"), "after", 2),
+    ("node's writes", "pay:recorded", WRITES, "before", 2),
+    ("node's writes", "pay:recorded", WRITES, "after", 1),
+    ("checkpoint", "pay:recorded", CHECKPOINT, "before", 1),
+    ("checkpoint", "pay:recorded", CHECKPOINT, "after", 1),
+    ("settle", "last", ours("leases", "settle"), "before", 1),
+    ("settle", "last", ours("leases", "settle"), "after", 1),
+]
+
+
+@pytest.mark.parametrize("agent", ["retried", "awaited"])
+@pytest.mark.parametrize(
+    ("gate", "statement", "side", "entered"),
+    [pytest.param(*rest, id=f"{rest[2]} {what}") for what, *rest in _AT_STATEMENTS],
+)
+def test_a_child_killed_at_any_durability_boundary_pays_once(
+    stage: Stage, agent: str, gate: str | None, statement: Statement, side: Side, entered: int
+) -> None:
+    """`entered`: how often the paying node is entered; once its writes are durable, never again."""
+    scene = stage.scene
+    if gate is not None:
+        scene.gates.close(gate)
+        run_id = scene.begin(agent)
+        scene.gates.await_arrival(gate, run_id)
+    with stage.wire.hold(statement, side) as hold:
+        if gate is None:
+            run_id = scene.begin(agent)
+        else:
+            scene.gates.open(gate)
+        kill_and_await(hold.await_arrival(stage.runs.children))
+
+    assert_paid_once(scene, run_id)
+    assert scene.trail.steps(run_id).count("pay") == entered
+    assert scene.kinds(run_id).count("crashed") <= 1
+
+
+@pytest.mark.parametrize("agent", ["retried", "looked_up"])
+@pytest.mark.parametrize("gate", ["two", "pay", "pay:call", "pay:acted", "pay:recorded", "last"])
+def test_a_whole_worker_killed_around_the_call_pays_once(stage: Stage, agent: str, gate: str) -> None:
+    scene = stage.scene
+    scene.gates.close(gate)
+    run_id = scene.begin(agent)
+    scene.gates.await_arrival(gate, run_id)
+
+    stage.runs.kill_main()
+    scene.gates.open(gate)
+    stage.runs.start()
+
+    assert_paid_once(scene, run_id)
+    assert scene.kinds(run_id).count("crashed") == 1
+
+
+def test_killed_after_the_provider_acted_a_person_is_asked_and_nothing_is_sent_twice(stage: Stage) -> None:
+    scene = stage.scene
+    scene.gates.close("pay:acted")
+    run_id = scene.begin("asked")
+    kill_and_await(scene.gates.await_arrival("pay:acted", run_id).pid)
+    scene.gates.open("pay:acted")
+
+    question = scene.question(run_id)
+
+    (act,) = scene.provider.acts_of(run_id)
+    assert (question.kind, question.idempotency_key) == ("doubt", act.key)
+    decide(question.approval_id, "approve", by="anna", value=act.ref)
+    assert scene.await_status(run_id, "finished").output["receipt"] == act.ref
+    assert len(scene.provider.acts_of(run_id)) == 1
+
+
+# -- the caller's process --------------------------------------------------------------------------
+
+
+def test_a_caller_killed_before_the_admission_has_started_nothing(stage: Stage) -> None:
+    scene = stage.scene
+    with stage.wire.hold(ours("runs", "admit"), "before") as hold:
+        caller = scene.caller("start", "retried", "never", env=scene.env(database_url=stage.wire.url))
+        hold.await_arrival(lambda: [caller.pid])
+        caller.kill()
+
+    with pytest.raises(RunNotFound):
+        scene.run("never")
+
+
+def test_a_caller_killed_between_admission_and_doorbell_has_started_the_run(stage: Stage) -> None:
+    scene = stage.scene
+    with stage.wire.hold(ours("runs", "admit"), "after") as hold:
+        caller = scene.caller("start", "retried", "admitted", env=scene.env(database_url=stage.wire.url))
+        hold.await_arrival(lambda: [caller.pid])
+        caller.kill()
+
+    assert_paid_once(scene, "admitted")
+
+
+@pytest.mark.parametrize(
+    ("statement", "side", "decided"),
+    [
+        pytest.param(ours("approvals", "decide"), "before", False, id="before the decision"),
+        pytest.param(ours("approvals", "decide"), "after", True, id="between decision and wake"),
+        pytest.param(ours("sweep", "wake_one"), "after", True, id="between wake and doorbell"),
+    ],
+)
+def test_a_decision_counts_from_its_commit_whoever_dies(
+    stage: Stage, statement: Statement, side: Side, decided: bool
+) -> None:
+    scene = stage.scene
+    run_id = scene.begin("approved")
+    question = scene.question(run_id)
+    with stage.wire.hold(statement, side) as hold:
+        caller = scene.caller(
+            "decide", question.approval_id, "approve", env=scene.env(database_url=stage.wire.url)
+        )
+        hold.await_arrival(lambda: [caller.pid])
+        caller.kill()
+
+    if not decided:
+        assert scene.question(run_id) == question or scene.question(run_id).status == "open"
+        decide(question.approval_id, "approve", by="anna")
+    assert_paid_once(scene, run_id)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_child_killed_around_the_settle_of_a_question_asks_it_once(stage: Stage, side: Side) -> None:
+    scene = stage.scene
+    scene.gates.close("ask")
+    run_id = scene.begin("approved")
+    scene.gates.await_arrival("ask", run_id)
+    with stage.wire.hold(ours("leases", "settle"), side) as hold:
+        scene.gates.open("ask")
+        kill_and_await(hold.await_arrival(stage.runs.children))
+
+    question = scene.question(run_id)
+    decide(question.approval_id, "approve", by="anna")
+
+    assert_paid_once(scene, run_id)
+    assert scene.kinds(run_id).count("asked") == 1
+
+
+# -- the sweep's process ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statement", "side"),
+    [
+        pytest.param(ours("leases", "recover"), "before", id="before the death is counted"),
+        pytest.param(ours("leases", "recover"), "after", id="between the count and the booking"),
+        pytest.param(ours("sweep", "due_rings"), "after", id="between the booking and the doorbell"),
+    ],
+)
+def test_a_sweep_killed_in_the_middle_loses_no_run(stage: Stage, statement: Statement, side: Side) -> None:
+    scene = stage.scene
+    scene.gates.close("pay")
+    run_id = scene.begin("retried")
+    victim = scene.gates.await_arrival("pay", run_id).pid
+    with stage.wire.hold(ours("leases", "recover"), "before") as found:
+        kill_and_await(victim)
+        sweeper = found.await_arrival(stage.pids)
+        with stage.wire.hold(statement, side) as hold:
+            if side == "after":
+                found.release()
+                sweeper = hold.await_arrival(stage.pids)
+            kill_and_await(sweeper)
+    scene.gates.open("pay")
+
+    assert_paid_once(scene, run_id)
+    eventually(lambda: scene.kinds(run_id).count("crashed") == 1)
