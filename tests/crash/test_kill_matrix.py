@@ -16,7 +16,6 @@ from celegraph.dev.valkey import Valkey
 from celegraph.errors import RunNotFound
 from tests.support.process import kill_and_await
 from tests.support.scene import Scene
-from tests.support.waiting import eventually
 from tests.support.wire import Side, Wire, containing, ours
 from tests.support.workers import Worker
 
@@ -64,7 +63,6 @@ def assert_paid_once(scene: Scene, run_id: str) -> None:
     (row,) = scene.effects(run_id)
     assert (row.idempotency_key, row.status) == (act.key, "sent")
     assert run.output["receipt"] == act.ref == row.provider_ref
-    assert scene.trail.steps(run_id).count("last") == 1
 
 
 # -- the worker's child, at statements -------------------------------------------------------------
@@ -76,27 +74,36 @@ _AT_STATEMENTS: list[tuple[str, str | None, Statement, Side, int]] = [
     ("first checkpoint", None, CHECKPOINT, "before", 1),
     ("first checkpoint", None, CHECKPOINT, "after", 1),
     ("reserve", "pay", ours("effects", "reserve"), "before", 2),
-    ("reserve", "pay", ours("effects", "reserve"), "after", 2),
+    ("reserve", "pay", ours("effects", "reserve"), "after", 3),
     ("record", "pay:acted", ours("effects", "record_sent"), "before", 2),
     ("record", "pay:acted", ours("effects", "record_sent"), "after", 2),
-    ("node's writes", "pay:recorded", WRITES, "before", 2),
-    ("node's writes", "pay:recorded", WRITES, "after", 1),
-    ("checkpoint", "pay:recorded", CHECKPOINT, "before", 1),
+    ("checkpoint", "pay:recorded", CHECKPOINT, "before", 2),
     ("checkpoint", "pay:recorded", CHECKPOINT, "after", 1),
+    # LangGraph writes the results of a step's only node after the checkpoint that has them already.
+    ("node's writes", "pay:recorded", WRITES, "before", 1),
+    ("node's writes", "pay:recorded", WRITES, "after", 1),
     ("settle", "last", ours("leases", "settle"), "before", 1),
     ("settle", "last", ours("leases", "settle"), "after", 1),
 ]
 
 
-@pytest.mark.parametrize("agent", ["retried", "awaited"])
+_IN_ASYNC_NODES = ("reserve", "record", "checkpoint")
+
+
 @pytest.mark.parametrize(
-    ("gate", "statement", "side", "entered"),
-    [pytest.param(*rest, id=f"{rest[2]} {what}") for what, *rest in _AT_STATEMENTS],
+    ("agent", "gate", "statement", "side", "entered"),
+    [
+        pytest.param(agent, *rest, id=f"{rest[2]} {what}, {agent}")
+        for agent in ("retried", "awaited")
+        for what, *rest in _AT_STATEMENTS
+        if agent == "retried" or what in _IN_ASYNC_NODES
+    ],
 )
 def test_a_child_killed_at_any_durability_boundary_pays_once(
     stage: Stage, agent: str, gate: str | None, statement: Statement, side: Side, entered: int
 ) -> None:
-    """`entered`: how often the paying node is entered; once its writes are durable, never again."""
+    """`entered`: how often the paying node is entered; never again once it is durable, and once more when
+    a doubt has to wait for the end of the call window."""
     scene = stage.scene
     if gate is not None:
         scene.gates.close(gate)
@@ -114,8 +121,17 @@ def test_a_child_killed_at_any_durability_boundary_pays_once(
     assert scene.kinds(run_id).count("crashed") <= 1
 
 
-@pytest.mark.parametrize("agent", ["retried", "looked_up"])
-@pytest.mark.parametrize("gate", ["two", "pay", "pay:call", "pay:acted", "pay:recorded", "last"])
+@pytest.mark.parametrize(
+    ("agent", "gate"),
+    [
+        ("retried", "two"),
+        ("looked_up", "pay:call"),
+        ("retried", "pay:acted"),
+        ("looked_up", "pay:acted"),
+        ("retried", "pay:recorded"),
+        ("retried", "last"),
+    ],
+)
 def test_a_whole_worker_killed_around_the_call_pays_once(stage: Stage, agent: str, gate: str) -> None:
     scene = stage.scene
     scene.gates.close(gate)
@@ -141,8 +157,8 @@ def test_killed_after_the_provider_acted_a_person_is_asked_and_nothing_is_sent_t
 
     (act,) = scene.provider.acts_of(run_id)
     assert (question.kind, question.idempotency_key) == ("doubt", act.key)
-    decide(question.approval_id, "approve", by="anna", value=act.ref)
-    assert scene.await_status(run_id, "finished").output["receipt"] == act.ref
+    decide(question.approval_id, "answer", by="anna", value="happened")
+    scene.await_status(run_id, "finished")
     assert len(scene.provider.acts_of(run_id)) == 1
 
 
@@ -217,28 +233,30 @@ def test_a_child_killed_around_the_settle_of_a_question_asks_it_once(stage: Stag
 # -- the sweep's process ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("statement", "side"),
-    [
-        pytest.param(ours("leases", "recover"), "before", id="before the death is counted"),
-        pytest.param(ours("leases", "recover"), "after", id="between the count and the booking"),
-        pytest.param(ours("sweep", "due_rings"), "after", id="between the booking and the doorbell"),
-    ],
-)
-def test_a_sweep_killed_in_the_middle_loses_no_run(stage: Stage, statement: Statement, side: Side) -> None:
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_sweep_killed_around_the_count_of_a_death_counts_it_once(stage: Stage, side: Side) -> None:
     scene = stage.scene
     scene.gates.close("pay")
     run_id = scene.begin("retried")
-    victim = scene.gates.await_arrival("pay", run_id).pid
-    with stage.wire.hold(ours("leases", "recover"), "before") as found:
-        kill_and_await(victim)
-        sweeper = found.await_arrival(stage.pids)
-        with stage.wire.hold(statement, side) as hold:
-            if side == "after":
-                found.release()
-                sweeper = hold.await_arrival(stage.pids)
-            kill_and_await(sweeper)
+    with stage.wire.hold(ours("leases", "recover"), side) as hold:
+        kill_and_await(scene.gates.await_arrival("pay", run_id).pid)
+        kill_and_await(hold.await_arrival(stage.pids))
     scene.gates.open("pay")
 
     assert_paid_once(scene, run_id)
-    eventually(lambda: scene.kinds(run_id).count("crashed") == 1)
+    assert scene.kinds(run_id).count("crashed") == 1
+
+
+def test_a_sweep_killed_between_the_booking_and_the_doorbell_loses_no_run(stage: Stage) -> None:
+    scene = stage.scene
+    scene.gates.close("pay")
+    run_id = scene.begin("retried")
+    with stage.wire.hold(ours("leases", "recover"), "before") as found:
+        kill_and_await(scene.gates.await_arrival("pay", run_id).pid)
+        found.await_arrival(stage.pids)
+        with stage.wire.hold(ours("sweep", "due_rings"), "after") as booked:
+            found.release()
+            kill_and_await(booked.await_arrival(stage.pids))
+    scene.gates.open("pay")
+
+    assert_paid_once(scene, run_id)

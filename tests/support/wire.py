@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import select
 import socket
 import struct
 import threading
@@ -185,16 +186,19 @@ class _Session:
             self._client.sendall(_packed(kind, body))
 
     def _stand_still(self, hold: Hold) -> None:
-        while not hold._go.wait(_LOOK_EVERY):
+        released = False
+        while not released:
+            released = hold._go.wait(_LOOK_EVERY)
+            # Also after the release: a dead process's statement must not be sent on.
             if self._over.is_set() or _has_hung_up(self._client):
                 raise EOFError
 
 
 def _has_hung_up(sock: socket.socket) -> bool:
-    try:
-        return sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
-        return False
+    # Not by reading: the rest of what it was saying may still lie before the end.
+    poll = select.poll()
+    poll.register(sock, select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 def _packed(kind: bytes, body: bytes) -> bytes:
