@@ -5,7 +5,7 @@ The oracle is the provider's own log; our ledger is only asked whether it agrees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -14,13 +14,11 @@ import redis
 from celegraph import decide
 from celegraph.dev.valkey import Valkey
 from celegraph.errors import RunNotFound
+from tests.crash.places import STATEMENTS, Place, standing_at
 from tests.support.process import kill_and_await
 from tests.support.scene import Scene
-from tests.support.wire import Side, Wire, containing, ours
+from tests.support.wire import Side, Statement, Wire, ours
 from tests.support.workers import Worker
-
-Statement = Callable[[str], bool]
-CHECKPOINT, WRITES = containing("INSERT INTO checkpoints"), containing("INSERT INTO checkpoint_writes")
 
 
 @dataclass
@@ -65,59 +63,21 @@ def assert_paid_once(scene: Scene, run_id: str) -> None:
     assert run.output["receipt"] == act.ref == row.provider_ref
 
 
-# -- the worker's child, at statements -------------------------------------------------------------
+# -- the worker's processes ------------------------------------------------------------------------
 
-# After which gate the statement is awaited: a run says some of them several times.
-_AT_STATEMENTS: list[tuple[str, str | None, Statement, Side, int]] = [
-    ("begin", None, ours("leases", "begin"), "before", 1),
-    ("begin", None, ours("leases", "begin"), "after", 1),
-    ("first checkpoint", None, CHECKPOINT, "before", 1),
-    ("first checkpoint", None, CHECKPOINT, "after", 1),
-    ("reserve", "pay", ours("effects", "reserve"), "before", 2),
-    ("reserve", "pay", ours("effects", "reserve"), "after", 3),
-    ("record", "pay:acted", ours("effects", "record_sent"), "before", 2),
-    ("record", "pay:acted", ours("effects", "record_sent"), "after", 2),
-    ("checkpoint", "pay:recorded", CHECKPOINT, "before", 2),
-    ("checkpoint", "pay:recorded", CHECKPOINT, "after", 1),
-    # LangGraph writes the results of a step's only node after the checkpoint that has them already.
-    ("node's writes", "pay:recorded", WRITES, "before", 1),
-    ("node's writes", "pay:recorded", WRITES, "after", 1),
-    ("settle", "last", ours("leases", "settle"), "before", 1),
-    ("settle", "last", ours("leases", "settle"), "after", 1),
-]
+_IN_ASYNC_NODES = [place for place in STATEMENTS if place.name.endswith(("reserve", "record", " checkpoint"))]
+_CASES = [("retried", place) for place in STATEMENTS] + [("awaited", place) for place in _IN_ASYNC_NODES]
 
 
-_IN_ASYNC_NODES = ("reserve", "record", "checkpoint")
-
-
-@pytest.mark.parametrize(
-    ("agent", "gate", "statement", "side", "entered"),
-    [
-        pytest.param(agent, *rest, id=f"{rest[2]} {what}, {agent}")
-        for agent in ("retried", "awaited")
-        for what, *rest in _AT_STATEMENTS
-        if agent == "retried" or what in _IN_ASYNC_NODES
-    ],
-)
-def test_a_child_killed_at_any_durability_boundary_pays_once(
-    stage: Stage, agent: str, gate: str | None, statement: Statement, side: Side, entered: int
-) -> None:
-    """`entered`: how often the paying node is entered; never again once it is durable, and once more when
-    a doubt has to wait for the end of the call window."""
-    scene = stage.scene
-    if gate is not None:
-        scene.gates.close(gate)
-        run_id = scene.begin(agent)
-        scene.gates.await_arrival(gate, run_id)
-    with stage.wire.hold(statement, side) as hold:
-        if gate is None:
-            run_id = scene.begin(agent)
-        else:
-            scene.gates.open(gate)
-        kill_and_await(hold.await_arrival(stage.runs.children))
+@pytest.mark.parametrize(("agent", "place"), [pytest.param(a, p, id=f"{p.name}, {a}") for a, p in _CASES])
+def test_a_child_killed_at_any_durability_boundary_pays_once(stage: Stage, agent: str, place: Place) -> None:
+    """And the paying node is never entered again once it is durable."""
+    scene, run_id = stage.scene, f"{agent} {place.name}"
+    with standing_at(place, scene, stage.wire, agent, run_id, [stage.runs]) as pid:
+        kill_and_await(pid)
 
     assert_paid_once(scene, run_id)
-    assert scene.trail.steps(run_id).count("pay") == entered
+    assert scene.trail.steps(run_id).count("pay") == place.entered
     assert scene.kinds(run_id).count("crashed") <= 1
 
 

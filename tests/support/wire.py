@@ -23,17 +23,18 @@ from tests.support.process import owner_of_port
 from tests.support.waiting import eventually
 
 Side = Literal["before", "after"]
+Statement = Callable[[str], bool]
 _LOOK_EVERY = 0.005
 
 
-def ours(file: str, name: str) -> Callable[[str], bool]:
+def ours(file: str, name: str) -> Statement:
     """Recognises celegraph's own statement `name` of `queries/<file>.sql`."""
     query: bytes = getattr(load(file), name)
     wanted = _plain(query.decode())
     return lambda sql: _plain(sql) == wanted
 
 
-def containing(words: str) -> Callable[[str], bool]:
+def containing(words: str) -> Statement:
     """Recognises statements of LangGraph's by some of their words."""
     return lambda sql: words in sql
 
@@ -47,9 +48,9 @@ def _plain(sql: str) -> str:
 class Hold:
     """A place where one process stands still: the first that comes there, and no other."""
 
-    matches: Callable[[str], bool]
+    matches: Statement
     side: Side
-    skip: int = 0
+    about: str = ""
     port: int | None = None
     _go: threading.Event = field(default_factory=threading.Event)
 
@@ -89,9 +90,12 @@ class Wire:
             hold.release()
 
     @contextlib.contextmanager
-    def hold(self, matches: Callable[[str], bool], side: Side, *, skip: int = 0) -> Iterator[Hold]:
-        """For the block's length: the first process to come here (after `skip` others) stands still."""
-        hold = Hold(matches, side, skip)
+    def hold(self, matches: Statement, side: Side, *, about: str = "") -> Iterator[Hold]:
+        """For the block's length: the first process to come here stands still.
+
+        `about`: a text among the statement's parameters, like a run_id.
+        """
+        hold = Hold(matches, side, about)
         with self._lock:
             self._holds.append(hold)
         try:
@@ -101,17 +105,14 @@ class Wire:
                 self._holds.remove(hold)
             hold.release()
 
-    def claim(self, sql: str, port: int) -> Hold | None:
+    def claim(self, sql: str, parameters: bytes, port: int) -> Hold | None:
         """The hold for this statement of the client at `port`, if there is one still free."""
         with self._lock:
             for hold in self._holds:
-                if hold.port is None and hold.matches(sql):
-                    if hold.skip:
-                        hold.skip -= 1
-                    else:
-                        # An AFTER hold is reached when the answer is here, not when it is asked for.
-                        hold.port = port if hold.side == "before" else 0
-                        return hold
+                if hold.port is None and hold.matches(sql) and hold.about.encode() in parameters:
+                    # An AFTER hold is reached when the answer is here, not when it is asked for.
+                    hold.port = port if hold.side == "before" else 0
+                    return hold
         return None
 
     def _accept(self) -> None:
@@ -157,7 +158,7 @@ class _Session:
         while True:
             kind, body = _message(self._client)
             sql = self._executed(kind, body)
-            hold = self._wire.claim(sql, self._port) if sql is not None else None
+            hold = self._wire.claim(sql, body, self._port) if sql is not None else None
             if hold is not None and hold.side == "before":
                 self._stand_still(hold)
             elif hold is not None:
