@@ -1,0 +1,5 @@
+"""`python -m celegraph.cli.demo`."""
+
+from celegraph.cli.demo import demo
+
+demo()
