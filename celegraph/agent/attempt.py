@@ -39,7 +39,7 @@ class Execution:
     """One pass through a node: which recorded calls it has met, how many it has counted."""
 
     info: ExecutionInfo  # kept alive: its id is this execution's name
-    claimed: set[str] = field(default_factory=set)
+    claimed: set[tuple[str, str, str]] = field(default_factory=set)
 
 
 class EffectBook:

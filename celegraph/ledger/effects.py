@@ -147,6 +147,20 @@ async def record_doubt(
     return await pen.fetch_one(Q.record_doubt, params) is not None
 
 
+async def record_drift(pen: Pen, recorded: Effect, epoch: int, answer: str, now: Any) -> None:
+    """A re-run reached a recorded call with other arguments, and this was the answer."""
+    params = {
+        "run_id": recorded.run_id,
+        "epoch": epoch,
+        "key": recorded.idempotency_key,
+        "tool": recorded.tool,
+        "answer": answer,
+        "recorded": Jsonb(recorded.args),
+        "now": Jsonb(now),
+    }
+    await pen.fetch(Q.record_drift, params)
+
+
 async def record_replay(pen: Pen, effect: Effect, epoch: int) -> None:
     """A recorded result was given back instead of a second call."""
     params = {

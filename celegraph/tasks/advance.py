@@ -8,12 +8,13 @@ import time
 from dataclasses import dataclass
 
 from celegraph.agent.attempt import Attempt
-from celegraph.agent.graphs import bind, fingerprint
+from celegraph.agent.graphs import Graph, bind, fingerprint
 from celegraph.agent.runner import drive
 from celegraph.agent.saver import Saver
+from celegraph.agent.spec import Agent
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
-from celegraph.ledger.outcomes import Abandoned, Failed, Outcome
+from celegraph.ledger.outcomes import Abandoned, Failed, Outcome, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
 from celegraph.tasks import drain
@@ -114,11 +115,12 @@ async def _status(pen: Pen, run_id: str) -> str | None:
     return await leases.status(pen, run_id)
 
 
-async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[Attempt, Outcome, str]:
-    loop = asyncio.get_running_loop()
+async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[Attempt, Outcome, str | None]:
     saver = Saver(pen)
-    attempt = Attempt(run, inst.agent(run.agent), inst.policy(run.agent), inst.config, pen, saver, loop)
-    graph = inst.graph(run.agent)
+    spec, graph, problem = _agent_here(inst, run)
+    attempt = Attempt(run, spec, inst.policy_of(spec), inst.config, pen, saver, asyncio.get_running_loop())
+    if graph is None:
+        return attempt, Waiting(problem, waits_for="code"), None
     with slot.heart.beating(attempt) as pulse:
         ticker = asyncio.ensure_future(_tick(slot, attempt, pulse))
         try:
@@ -128,6 +130,16 @@ async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[
         if attempt.drain_reason == LOST:
             outcome = Abandoned(LOST)
     return attempt, outcome, fingerprint(graph)
+
+
+def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]:
+    """The run's agent, if this worker's code has it; a run must not die of a deploy that is under way."""
+    try:
+        spec = inst.agent(run.agent)
+        return spec, inst.graph(run.agent), ""
+    except Exception as error:
+        logger.error("agent unusable here", extra={"run_id": run.run_id, "error": repr(error)})
+        return Agent(graph=None), None, f"graph changed: agent {run.agent!r} is not usable here ({error})"
 
 
 async def _tick(slot: Slot, attempt: Attempt, pulse: Pulse) -> None:

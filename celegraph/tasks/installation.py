@@ -58,9 +58,9 @@ class Installation:
             raise UnknownAgent(str(name), list(self.agents), close[0] if close else None)
         return self.agents[name]
 
-    def policy(self, name: str) -> ApprovalPolicy:
+    def policy_of(self, agent: Agent) -> ApprovalPolicy:
         """The approval policy of an agent's questions that bring none of their own."""
-        return self.agent(name).approval or approval_policy(self.config.approval)
+        return agent.approval or approval_policy(self.config.approval)
 
     def graph(self, name: str) -> Graph:
         """The agent's compiled graph, loaded once per process."""

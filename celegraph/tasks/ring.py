@@ -100,3 +100,17 @@ def ring(inst: Installation, run_ids: Sequence[str]) -> list[str]:
         if not publish(inst, task, run_id, None):
             return list(run_ids[i:])
     return []
+
+
+def depth(inst: Installation) -> int | None:
+    """How many messages lie in the run queue; None when the broker cannot tell just now."""
+    try:
+        channel: Any = _connection(inst).default_channel
+        return int(channel.queue_declare(inst.config.queue, passive=True).message_count)
+    except Exception as error:
+        if str(getattr(error, "reply_code", "")) == "404":
+            return 0  # an empty list does not exist in Redis
+        # No broker just now: then nobody should ring more.
+        logger.debug("queue depth unknown", extra={"error": type(error).__name__})
+        _drop()
+        return None

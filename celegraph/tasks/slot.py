@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
+from celegraph.agent.home import noted, task_factory
 from celegraph.config import Config
 from celegraph.ledger.pen import Pen
 from celegraph.tasks.heart import Heart
@@ -43,9 +44,11 @@ class NodeExecutor(ThreadPoolExecutor):
         with self._count:
             self._busy += 1
 
+        job: Callable[[], T] = noted(lambda: fn(*args, **kwargs))
+
         def work() -> T:
             try:
-                return fn(*args, **kwargs)
+                return job()
             except SystemExit as error:
                 raise NodeExited(f"a node called sys.exit({error.code!r})") from error
             finally:
@@ -76,7 +79,9 @@ class Slot:
         self.runner = asyncio.Runner()
         self.heart = Heart(config)
         self.pen: Pen | None = None
-        self.runner.get_loop().set_default_executor(self.executor)
+        loop = self.runner.get_loop()
+        loop.set_default_executor(self.executor)
+        loop.set_task_factory(task_factory)  # type: ignore[arg-type]  # typeshed wants no generics
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run on the slot's loop.  Whatever escapes makes the slot unusable."""

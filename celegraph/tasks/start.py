@@ -150,7 +150,9 @@ class StartRun:
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused in the caller's process; the worker calls `run`."""
+        """Refused in the caller's process; the worker's tracer calls the task this way, too."""
+        if not self.request.called_directly:  # type: ignore[attr-defined]
+            return self.run(*args, **kwargs)  # type: ignore[attr-defined]
         raise TypeError(
             "start_run is not called directly: start_run.delay(agent, input, run_id=...) admits the run and"
             " rings a worker; in tests use the drive fixture"

@@ -15,6 +15,7 @@ from celegraph.ledger.sweep import last_tick
 from celegraph.tasks import drain, periodic
 from celegraph.tasks.broker import check_broker
 from celegraph.tasks.installation import Installation, find
+from celegraph.tasks.quiet import quieten
 
 logger = logging.getLogger("celegraph")
 
@@ -58,6 +59,7 @@ def _init(sender: Any, **_: Any) -> None:
     inst = find(sender.app)
     if inst is None:
         return
+    quieten()
     check_broker(inst.app.connection_for_read().as_uri(include_password=True))
     with ledger(inst.config):
         pass  # the first use refuses a pooler and a foreign schema

@@ -69,6 +69,9 @@ CREATE INDEX runs_running ON runs (updated_at) WHERE status = 'running';
 CREATE INDEX runs_cancelling ON runs (cancel_requested_at)
     WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined');
 CREATE INDEX runs_waiting_for_code ON runs (updated_at) WHERE status = 'waiting' AND waits_for = 'code';
+CREATE INDEX runs_deadlines ON runs (deadline_at)
+    WHERE deadline_at IS NOT NULL AND cancel_requested_at IS NULL
+      AND status NOT IN ('finished', 'failed', 'cancelled');
 CREATE INDEX runs_listing ON runs (created_at DESC, run_id);
 
 CREATE TABLE run_leases (
@@ -137,7 +140,7 @@ CREATE TABLE approvals (
     next_action_at  timestamptz,
     deadline_at     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT ledger_now(),
-    CONSTRAINT approvals_kind CHECK (kind IN ('interrupt', 'effect', 'doubt')),
+    CONSTRAINT approvals_kind CHECK (kind IN ('interrupt', 'effect', 'doubt', 'drift')),
     CONSTRAINT approvals_interrupt_named CHECK ((kind = 'interrupt') = (interrupt_id IS NOT NULL)),
     CONSTRAINT approvals_effect_named CHECK (kind = 'interrupt' OR idempotency_key IS NOT NULL),
     CONSTRAINT approvals_status CHECK (status IN ('open', 'approved', 'rejected', 'expired', 'cancelled')),
@@ -147,7 +150,7 @@ CREATE TABLE approvals (
     CONSTRAINT approvals_expired_by_nobody CHECK (status <> 'expired' OR decided_by IS NULL)
 );
 COMMENT ON COLUMN approvals.kind IS
-    'interrupt: the graph asked; effect: a call that requires an approval was reached without one; doubt: did this call happen?';
+    'interrupt: the graph asked; effect: a call that requires an approval was reached without one; doubt: did this call happen?; drift: a re-run wants other arguments';
 COMMENT ON COLUMN approvals.effect_key IS 'the effect this approval paid for; unique: it pays once';
 COMMENT ON COLUMN approvals.consumed_at IS 'an attempt that knew the answer has settled; until then the answer makes its run due';
 CREATE INDEX approvals_by_run ON approvals (run_id, created_at);
@@ -155,7 +158,7 @@ CREATE INDEX approvals_acting ON approvals (next_action_at) WHERE status = 'open
 CREATE INDEX approvals_unconsumed ON approvals (decided_at) WHERE status <> 'open' AND consumed_at IS NULL;
 CREATE INDEX approvals_open ON approvals (created_at) WHERE status = 'open';
 CREATE UNIQUE INDEX approvals_one_open_per_interrupt ON approvals (run_id, interrupt_id) WHERE status = 'open' AND kind = 'interrupt';
-CREATE UNIQUE INDEX approvals_one_open_per_effect ON approvals (idempotency_key) WHERE status = 'open' AND kind <> 'interrupt';
+CREATE UNIQUE INDEX approvals_one_open_per_effect ON approvals (idempotency_key, kind) WHERE status = 'open' AND kind <> 'interrupt';
 
 CREATE TABLE run_events (
     seq    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -120,6 +120,12 @@ WITH effect AS (
 )
 SELECT run_id FROM effect;
 
+-- name: record_drift
+-- A re-run reached a recorded call with other arguments.  Both sides go into the event.
+INSERT INTO run_events (run_id, epoch, kind, data)
+VALUES (%(run_id)s, %(epoch)s, 'effect drifted', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
+        'answer', %(answer)s::text, 'recorded', %(recorded)s::jsonb, 'now', %(now)s::jsonb));
+
 -- name: record_replay
 INSERT INTO run_events (run_id, epoch, kind, data)
 VALUES (%(run_id)s, %(epoch)s, 'effect deduplicated', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text));
