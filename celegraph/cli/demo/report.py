@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from rich import box
 from rich.table import Table
 
 from celegraph.cli.demo.play import Played
@@ -69,12 +70,13 @@ class Report:
     def table(self) -> Table:
         """One row per run."""
         counted = accepted(self.mails)
-        table = Table(title="What the SMTP server's log and the ledger say", title_justify="left")
-        table.add_column("run")
-        table.add_column("status")
-        for title in ("mails accepted", "attempts", "kills survived"):
-            table.add_column(title, justify="right")
-        table.add_column("how the mail was settled")
+        title = "\nWhat the SMTP server's own log and the ledger say"
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("run", no_wrap=True)
+        table.add_column("status", no_wrap=True)
+        for title in ("mails", "attempts", "kills survived"):
+            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column("the mail was", no_wrap=True)
         for story in self._stories:
             table.add_row(
                 story.run.run_id,
@@ -94,8 +96,8 @@ class Report:
 def settled(story: Story) -> str:
     """In words, how the ledger came to know that the mail went out."""
     if story.asked:
-        return "open question: did it go out?"
+        return "put to a person"
     sent = [event for event in story.events if event.kind == "effect sent"]
     if not sent:
         return "-"
-    return "found by its Message-ID" if sent[-1].data.get("by") == "look-up" else "recorded after the call"
+    return "found by Message-ID" if sent[-1].data.get("by") == "look-up" else "recorded"

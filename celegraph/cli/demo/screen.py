@@ -32,6 +32,7 @@ class Screen:
         self._console = console
         self._subjects = subjects
         self._began = time.monotonic()
+        self._told = 0
         self._live = Live(console=console, refresh_per_second=10, transient=True)
 
     def __enter__(self) -> Self:
@@ -51,9 +52,13 @@ class Screen:
         self._console.print(Text(f"{seconds:5.1f} s  ", "dim") + Text(text, colour), soft_wrap=True)
 
     def show(self, stories: Sequence[Story], mails: Sequence[Delivery]) -> None:
-        """All runs as they are now; nothing where nobody looks."""
+        """All runs as they are now; without a terminal only the mails that are new."""
         if self._live.is_started:
             self._live.update(self._table(stories, accepted(mails)))
+        else:
+            for mail in mails[self._told :]:
+                self.say(f"mail accepted for {mail.run_id}: {mail.subject}")
+        self._told = len(mails)
 
     def _table(self, stories: Sequence[Story], counted: Mapping[str, int]) -> Table:
         table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))

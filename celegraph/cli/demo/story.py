@@ -88,7 +88,8 @@ class Ledger:
         """One run as it is now."""
         with ledger(self.config) as conn:
             run = runs.get_run(conn, run_id)
-            return Story(run, tuple(runs.events(conn, run_id)))
+            asked = any(a.kind == "doubt" for a in approvals.list_approvals(conn, run_id=run_id))
+            return Story(run, tuple(runs.events(conn, run_id)), asked)
 
     def running(self) -> list[Run]:
         """The demo's runs that somebody drives at this moment."""
