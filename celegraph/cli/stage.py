@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -18,8 +17,6 @@ from celegraph.dev.home import Home
 from celegraph.dev.kept import KeptProcess, passing_directory
 from celegraph.dev.mailbox import SmtpServer, start_smtp
 from celegraph.dev.servers import LocalServers
-
-Say = Callable[[str], None]
 
 # The production commands of docs/operations.md; the second worker is there so that a run whose worker
 # was killed need not wait for that worker's restart.
@@ -35,7 +32,7 @@ class Stage:
     """Servers and processes for the example; open it in steps, so that each can be told."""
 
     def __init__(self, example: Example, *, temporary: bool):
-        self._example = example
+        self.example = example
         self._stack = ExitStack()
         self.servers = LocalServers(fsync=True, temporary=temporary)
         self.home = Home.passing() if temporary else Home.of_working_directory()
@@ -65,34 +62,35 @@ class Stage:
         self._stack.enter_context(self.servers)
         self._smtp = start_smtp(mail)
         self._stack.callback(self._smtp.stop)
-        os.environ.update(self._urls())
+        os.environ.update(self.variables())
 
     def prepare_database(self) -> int:
         """Migrate, and index the documentation; returns the number of passages."""
         migrate(self.servers.database_url)
-        return self._example.index_docs(self.servers.database_url)
+        return self.example.index_docs(self.servers.database_url)
 
     def start_workers(self) -> None:
         """Two workers for runs, one for the control queue, and beat."""
         for name, command in _COMMANDS.items():
             log = str(self._process(name).log)
-            self._celery(name, *command.split(), "--loglevel", "INFO", "--logfile", log)
-        schedule = self._process("beat").directory / "schedule"
-        self._celery("beat", "beat", "--pidfile=", "--schedule", str(schedule))
+            self.celery(name, *command.split(), "--loglevel", "INFO", "--logfile", log)
+        schedule = self.directory("beat") / "schedule"
+        self.celery("beat", "beat", "--pidfile=", "--schedule", str(schedule))
 
     def await_workers(self) -> None:
         """Return when every worker takes messages."""
         for name in _COMMANDS:
             self.processes[name].await_log(" ready.")
 
-    def start_process(self, name: str, arguments: list[str], more: Mapping[str, str]) -> KeptProcess:
-        """One more program beside the workers."""
-        process = self._process(name)
-        process.start(arguments, self._environment() | more)
-        return process
+    def directory(self, name: str) -> Path:
+        """A process's own directory."""
+        return self._process(name).directory
 
-    def _celery(self, name: str, *command: str) -> None:
-        self._process(name).start(["-m", "celery", "-A", APP, *command], self._environment())
+    def celery(self, name: str, *command: str) -> KeptProcess:
+        """Start `celery -A examples.support.app COMMAND` under this name."""
+        process = self._process(name)
+        process.start(["-m", "celery", "-A", APP, *command], self._environment())
+        return process
 
     def _process(self, name: str) -> KeptProcess:
         if name not in self.processes:
@@ -101,10 +99,11 @@ class Stage:
         return self.processes[name]
 
     def _environment(self) -> dict[str, str]:
-        path = os.pathsep.join(filter(None, [str(self._example.root), os.environ.get("PYTHONPATH")]))
+        path = os.pathsep.join(filter(None, [str(self.example.root), os.environ.get("PYTHONPATH")]))
         return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
-    def _urls(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
+        """What the example reads from its environment."""
         return {
             "CELEGRAPH_DATABASE_URL": self.servers.database_url,
             "CELERY_BROKER_URL": self.servers.broker_url,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from celegraph.dev.account import own_directory
 from celegraph.dev.errors import ServerFailed
 from celegraph.dev.guarded import Guarded
 from celegraph.dev.home import Home, lock_directory
@@ -27,7 +29,8 @@ class KeptProcess:
 
     def __init__(self, home: Home, name: str):
         self.name = name
-        self.directory = home.directory(name)
+        # It runs as ourselves, so unlike a server's directory this one is open to nobody else.
+        self.directory = own_directory(home.path / name, 0o700)
         self.log = self.directory / "log"
         self._arguments: Sequence[str] = ()
         self._environment: Mapping[str, str] = {}
@@ -99,7 +102,7 @@ class KeptProcess:
 
 def passing_directory(home: Home, name: str) -> tuple[Path, Guarded]:
     """A directory that disappears with this process, and its keeper, to be closed at the end."""
-    directory = home.directory(name)
+    directory = own_directory(home.path / name, 0o700)
     lock = lock_directory(directory)
     try:
         return directory, Guarded(directory, account=None, lock=lock, stop_signals=(), remove=home.temporary)
@@ -124,8 +127,6 @@ def _parent_of(pid: int) -> int | None:
 
 
 def _parent_by_ps(pid: int) -> int | None:
-    import subprocess
-
     told = subprocess.run(  # noqa: S603 - macOS has no /proc
         ["/bin/ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=False
     )

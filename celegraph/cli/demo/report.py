@@ -26,7 +26,9 @@ class Report:
     def lost(self) -> int:
         """Runs that neither ended in exactly their mail nor stopped with an open question."""
         counted = accepted(self.mails)
-        kept = sum(s.asked or (s.run.status == "finished" and counted[s.run.run_id] > 0) for s in self._stories)
+        kept = sum(
+            s.asked or (s.run.status == "finished" and counted[s.run.run_id] > 0) for s in self._stories
+        )
         return self.expected - kept
 
     @property
@@ -38,9 +40,7 @@ class Report:
     def recoveries(self) -> list[float]:
         """Seconds from each kill to the next owner of each run it hit."""
         told = {story.run.run_id: story for story in self._stories}
-        found = [
-            told[owned.run_id].recovery(owned) for kill in self.played.kills for owned in kill.runs
-        ]
+        found = [told[owned.run_id].recovery(owned) for kill in self.played.kills for owned in kill.runs]
         return [seconds for seconds in found if seconds is not None]
 
     @property
