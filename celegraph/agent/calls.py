@@ -14,16 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from celegraph.agent.attempt import Attempt, boot_time, current_attempt
+from celegraph.agent.attempt import Attempt, boot_time
+from celegraph.agent.caller import Caller, arrive
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
 from celegraph.agent.effect import Declaration, EffectCall, Found, Unknown
 from celegraph.agent.failures import describe
-from celegraph.agent.home import at_home
 from celegraph.agent.not_done import is_not_done
-from celegraph.agent.place import Place, here
 from celegraph.agent.questions import answered_drift, ask_about_doubt, ask_about_drift, ask_for_call
 from celegraph.agent.slots import Slot, Taken, another_slot, find_slot
-from celegraph.agent.tool_calls import current_tool_call
 from celegraph.errors import (
     ApprovalRejected,
     EffectDrift,
@@ -72,7 +70,7 @@ class Granted:
 
 def perform_sync(decl: Declaration, args: dict[str, Any], slot: str | None = None) -> Any:
     """A `def` effect, called in a sync node (or any thread that carries the node's context)."""
-    caller = _arrive(decl, slot)
+    caller = arrive(f"effect {decl.tool!r}", slot)
     attempt = caller.attempt
     if attempt.on_loop_thread():
         raise EffectMisuse(
@@ -107,7 +105,7 @@ async def perform_async(decl: Declaration, args: dict[str, Any], slot: str | Non
     The work goes on in a task of its own when the caller is cancelled: LangGraph cancels a node whose
     sibling failed, and a call cut in the middle would be a doubt that nobody needs.
     """
-    caller = _arrive(decl, slot)
+    caller = arrive(f"effect {decl.tool!r}", slot)
     attempt = caller.attempt
     if not attempt.on_loop_thread():
         raise EffectMisuse(f"effect {decl.tool!r} is async; await it in an 'async def' node")
@@ -117,7 +115,7 @@ async def perform_async(decl: Declaration, args: dict[str, Any], slot: str | Non
     return await asyncio.shield(work)
 
 
-async def _perform(caller: _Caller, decl: Declaration, args: dict[str, Any]) -> Any:
+async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> Any:
     attempt = caller.attempt
     prepared = await _prepare(caller, decl, args)
     while not isinstance(prepared, Replay):
@@ -140,32 +138,6 @@ async def _perform(caller: _Caller, decl: Declaration, args: dict[str, Any]) -> 
             continue
         return await _conclude(prepared, call, value)
     return prepared.result
-
-
-@dataclass(frozen=True)
-class _Caller:
-    """Where and how the author's code calls; worked out in its own thread and context."""
-
-    attempt: Attempt
-    place: Place
-    slot: str | None
-    tool_call: str | None
-    ordered: bool
-
-    @property
-    def step(self) -> str:
-        """The logical step; each tool call of a model is a step of its own within its node."""
-        return self.place.step if self.tool_call is None else f"{self.place.step}!{self.tool_call}"
-
-
-def _arrive(decl: Declaration, slot: str | None) -> _Caller:
-    attempt = current_attempt(f"effect {decl.tool!r}")
-    place = here(attempt.saver.sites.site)
-    if place is None:
-        raise EffectMisuse(f"effect {decl.tool!r} must be called inside a node of the run's graph")
-    tool_call = current_tool_call()
-    ordered = tool_call is not None or at_home(place.execution)
-    return _Caller(attempt, place, slot, tool_call, ordered)
 
 
 def _announce(granted: Granted) -> None:
@@ -191,7 +163,7 @@ class _Lookup:
 _Prepared = Replay | Granted | _Lookup
 
 
-async def _prepare(caller: _Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
+async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
     attempt = caller.attempt
     attempt.check_open()
     if attempt.run.read_only:
@@ -218,7 +190,7 @@ async def _prepare(caller: _Caller, decl: Declaration, args: dict[str, Any]) -> 
 
 
 async def _drift(
-    caller: _Caller,
+    caller: Caller,
     decl: Declaration,
     args: dict[str, Any],
     hashed: str,
@@ -245,7 +217,7 @@ async def _drift(
     return found
 
 
-def _request(caller: _Caller, decl: Declaration, args: dict[str, Any], hashed: str, slot: Slot) -> Request:
+def _request(caller: Caller, decl: Declaration, args: dict[str, Any], hashed: str, slot: Slot) -> Request:
     attempt, row = caller.attempt, slot.recorded
     encoded = encode_result(args, path="args")
     if row is not None:

@@ -60,6 +60,15 @@ _pools: dict[tuple[int, str, str], ConnectionPool[Conn]] = {}
 _pools_lock = threading.Lock()
 
 
+def _renew_lock() -> None:
+    # A thread of the parent may have had it at the moment of the fork; in the child nobody frees it.
+    global _pools_lock
+    _pools_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def _pool(config: Config) -> ConnectionPool[Conn]:
     # The pid is part of the key: a child must never use its parent's sockets.  The parent's pool object
     # is left alone in the child; psycopg closes nothing there that another process opened.

@@ -36,6 +36,7 @@ class Effect:
     result: Any
     error: Any
     attempts: int
+    duplicates_prevented: int
     owner: str | None
     doubt_after: datetime | None
     created_at: datetime
@@ -109,6 +110,12 @@ def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> Effect 
     return None if row["idempotency_key"] is None else Effect.from_row(row)
 
 
+async def record_read(pen: Pen, reservation: Reservation, result: Any) -> Effect | None:
+    """(nothing) -> sent: a read's result, before anybody uses it.  None: it was there before."""
+    params = reservation.params() | {"result": Jsonb(result)}
+    return _granted(await pen.fetch_one(Q.record_read, params), reservation)
+
+
 async def record_sent(
     pen: Pen, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
 ) -> bool:
@@ -161,14 +168,9 @@ async def record_drift(pen: Pen, recorded: Effect, epoch: int, answer: str, now:
     await pen.fetch(Q.record_drift, params)
 
 
-async def record_replay(pen: Pen, effect: Effect, epoch: int) -> None:
-    """A recorded result was given back instead of a second call."""
-    params = {
-        "run_id": effect.run_id,
-        "epoch": epoch,
-        "key": effect.idempotency_key,
-        "tool": effect.tool,
-    }
+async def record_replay(pen: Pen, effect: Effect, epoch: int, saved: Mapping[str, Any] | None = None) -> None:
+    """A recorded result was given back instead of a second call; `saved`: what that spared."""
+    params = {"epoch": epoch, "key": effect.idempotency_key, "saved": Jsonb(dict(saved or {}))}
     await pen.fetch(Q.record_replay, params)
 
 

@@ -144,11 +144,6 @@ def wake_and_ring(inst: Installation, run_id: str) -> None:
         with ledger(inst.config) as conn:
             if not wake(conn, run_id):
                 return
-        if inst.app.conf.task_always_eager:
-            from celegraph.tasks.eager import drive_inline
-
-            drive_inline(inst, run_id)
-            return
         if not ring(inst, [run_id]):
             _note_rung(inst, run_id)
     except Exception as error:

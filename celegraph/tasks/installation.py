@@ -9,7 +9,8 @@ import difflib
 import os
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -30,6 +31,7 @@ class Installation:
     def __init__(self, app: Celery, agents: Mapping[str, object]):
         self.app = app
         self.agents = {name: Agent.of(name, value) for name, value in agents.items()}
+        self._overrides: dict[str, object] = {}
         self._config: Config | None = None
         self._graphs: dict[str, Graph] = {}
         self._lock = threading.RLock()
@@ -37,12 +39,21 @@ class Installation:
     @property
     def config(self) -> Config:
         """The host's settings, read once.  `ConfigError` names the key that is wrong."""
+        # Without the lock once it is read: a child forked while another thread has the lock never gets it.
+        if self._config is not None:
+            return self._config
         with self._lock:
             if self._config is None:
                 given: Any = self.app.conf.get("celegraph") or {}
-                self._config = load_config(self._with_default_database(dict(given)))
+                self._config = load_config(self._with_default_database({**given, **self._overrides}))
                 approval_policy(self._config.approval)
             return self._config
+
+    def override(self, **settings: object) -> None:
+        """Settings for this process alone, over the host's (the command line's --database-url)."""
+        with self._lock:
+            self._overrides |= settings
+            self._config = None
 
     def _with_default_database(self, given: dict[str, object]) -> dict[str, object]:
         if "database_url" not in given and "CELEGRAPH_DATABASE_URL" not in os.environ:
@@ -67,6 +78,8 @@ class Installation:
         # Here and not above: web processes read agents' names and must never import LangGraph.
         from celegraph.agent.graphs import load_graph
 
+        if name in self._graphs:
+            return self._graphs[name]
         with self._lock:
             if name not in self._graphs:
                 self._graphs[name] = load_graph(name, self.agent(name))
@@ -82,6 +95,7 @@ database_url_provider: dict[str, Any] = {}
 
 _installations: WeakKeyDictionary[Celery, Installation] = WeakKeyDictionary()
 _latest: list[Installation] = []
+_chosen: list[Installation] = []
 
 
 def remember(installation: Installation) -> None:
@@ -90,9 +104,32 @@ def remember(installation: Installation) -> None:
     _latest[:] = [installation]
 
 
+def ledger_only() -> Installation:
+    """An installation without a host's app, for processes that know nothing but the database.
+
+    It reads and writes the ledger and rings nobody: what it makes due, the sweep rings.
+    """
+    inst = Installation(Celery("celegraph", set_as_current=False), {})
+    remember(inst)
+    return inst
+
+
 def find(app: Celery) -> Installation | None:
     """The app's installation, if there is one."""
     return _installations.get(app)
+
+
+@contextmanager
+def using(chosen: Installation) -> Iterator[None]:
+    """For the length of the block the helpers of this whole process find `chosen`.
+
+    Node threads too, which is why this is no context variable.
+    """
+    _chosen.append(chosen)
+    try:
+        yield
+    finally:
+        _chosen.remove(chosen)
 
 
 def installation() -> Installation:
@@ -100,6 +137,8 @@ def installation() -> Installation:
 
     Celery's current app is per thread, and a web server's threads did not create the app.
     """
+    if _chosen:
+        return _chosen[-1]
     found = _installations.get(app_or_default())
     if found is not None:
         return found

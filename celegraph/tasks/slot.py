@@ -79,6 +79,8 @@ class Slot:
         self.runner = asyncio.Runner()
         self.heart = Heart(config)
         self.pen: Pen | None = None
+        # Why this slot's attempt shall stop at its next step; set by a signal handler.
+        self.drain_asked: str | None = None
         loop = self.runner.get_loop()
         loop.set_default_executor(self.executor)
         loop.set_task_factory(task_factory)  # type: ignore[arg-type]  # typeshed wants no generics
@@ -127,7 +129,11 @@ def current_slot(config: Config) -> Slot:
 
 
 def drain_current(reason: str) -> None:
-    """Ask this thread's attempt to stop at its next step; safe in a signal handler."""
+    """Ask this thread's attempt to stop at its next step.
+
+    One assignment, because signal handlers call it: whatever takes a lock could wait for the very code
+    that was interrupted.  The attempt's own tick passes it on.
+    """
     slot: Slot | None = getattr(_local, "slot", None)
     if slot is not None:
-        slot.heart.drain(reason)
+        slot.drain_asked = reason

@@ -149,10 +149,13 @@ class StartRun:
     anything is written: UnknownAgent, InvalidValue, InvalidRunId, TaskOptionRefused; RunConflict.
     """
 
+    # Celery's, which this is mixed into; a host's Task class may have a __call__ of its own.
+    request: Any
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused in the caller's process; the worker's tracer calls the task this way, too."""
-        if not self.request.called_directly:  # type: ignore[attr-defined]
-            return self.run(*args, **kwargs)  # type: ignore[attr-defined]
+        """Refused in the caller's process; a worker calls it too, and goes on to `run`."""
+        if not self.request.called_directly:
+            return super().__call__(*args, **kwargs)  # type: ignore[misc]
         raise TypeError(
             "start_run is not called directly: start_run.delay(agent, input, run_id=...) admits the run and"
             " rings a worker; in tests use the drive fixture"

@@ -104,12 +104,13 @@ CREATE TABLE effects (
     result          jsonb,
     error           jsonb,
     attempts        integer NOT NULL DEFAULT 1,
+    duplicates_prevented integer NOT NULL DEFAULT 0,
     owner           text,
     doubt_after     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT ledger_now(),
     updated_at      timestamptz NOT NULL DEFAULT ledger_now(),
     CONSTRAINT effects_once_per_slot UNIQUE (run_id, step, tool, slot),
-    CONSTRAINT effects_mode CHECK (mode IN ('call', 'outbox')),
+    CONSTRAINT effects_mode CHECK (mode IN ('call', 'outbox', 'read')),
     CONSTRAINT effects_status CHECK (status IN ('pending', 'sent', 'confirmed', 'failed')),
     CONSTRAINT effects_pending_has_horizon CHECK (status <> 'pending' OR doubt_after IS NOT NULL),
     CONSTRAINT effects_failed_says_why CHECK (status <> 'failed' OR error IS NOT NULL)
@@ -207,7 +208,8 @@ BEGIN
     VALUES (NEW.thread_id, holder, 'checkpoint', jsonb_strip_nulls(jsonb_build_object(
         'step', at_step, 'ns', nullif(NEW.checkpoint_ns, ''), 'checkpoint_id', NEW.checkpoint_id,
         'next', (SELECT jsonb_agg(substr(channel, 11))
-                   FROM jsonb_array_elements_text(NEW.checkpoint -> 'updated_channels') AS channel
+                   -- null in a checkpoint that update_state wrote (the input of an @entrypoint)
+                   FROM jsonb_array_elements_text(coalesce(nullif(NEW.checkpoint -> 'updated_channels', 'null'), '[]')) AS channel
                   WHERE channel LIKE 'branch:to:%'))));
     -- Only a finished step is progress: the input of a nested entrypoint (step -1) is written anew by
     -- every re-run and would forgive a poisonous node for ever.
