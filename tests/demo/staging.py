@@ -54,11 +54,11 @@ class Staged:
 
 
 @contextmanager
-def staged(module: str, *arguments: str) -> Iterator[Staged]:
-    """`python -m module`; killed with everything it has started if the test fails."""
+def staged(*arguments: str) -> Iterator[Staged]:
+    """`celegraph ARGUMENTS`; killed with everything it has started if the test fails."""
     environment = {key: value for key, value in os.environ.items() if key not in _URLS}
     process = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, "-c", "from celegraph.cli import main; main()", *arguments],
         cwd=REPOSITORY,
         env=environment | {"PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,

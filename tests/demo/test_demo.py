@@ -13,7 +13,7 @@ from celegraph.cli.example import ExampleMissing, find_example, require
 from tests.demo.staging import staged
 from tests.support.waiting import eventually
 
-DEMO = "celegraph.cli.demo"
+DEMO = "demo"
 READY = "control worker and beat are up"
 LAST_LINE = re.compile(
     r"DEMO OK runs=4 kills=3 emails=4 duplicates=0 lost=0 asked=0"

@@ -1,5 +1,0 @@
-"""`python -m celegraph.cli.demo`."""
-
-from celegraph.cli.demo import demo
-
-demo()
