@@ -24,7 +24,7 @@ def write(root: Path, *names: str) -> None:
 
 
 # The provider of the examples: it writes down every refund it makes, and honours keys.
-PAYMENTS = '''\
+PAYMENTS = """\
 from pathlib import Path
 
 LOG = Path(__file__).with_name("refunds.log")
@@ -40,4 +40,4 @@ def refund(order, cents, *, idempotency_key):
         with LOG.open("a") as log:
             log.write(f"{idempotency_key} {order} {cents}\\n")
     return f"receipt for {order}"
-'''
+"""

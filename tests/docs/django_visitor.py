@@ -1,6 +1,6 @@
 """Plays a visitor and a manager of the README's Django project; run inside it as a script.
 
-    visitor.py DATABASE_URL
+visitor.py DATABASE_URL
 """
 
 from __future__ import annotations

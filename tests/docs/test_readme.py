@@ -20,7 +20,11 @@ from celegraph.cli.group import main
 from celegraph.testing.driver import Driver
 from tests.docs.blocks import BLOCKS, PAYMENTS, README, REPOSITORY, write
 
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+]
 
 
 @pytest.fixture
