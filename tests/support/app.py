@@ -16,6 +16,7 @@ import celegraph
 
 # By name: the test's own process starts runs like a web process, without LangGraph.
 NAMES = ("retried", "awaited", "looked_up", "asked", "approved", "steps")
+ODD = ("failing", "flaky", "exiting", "exiting_awaited", "eating", "eating_awaited", "killing")
 
 
 def make_app(broker_url: str, settings: Mapping[str, object] | None = None) -> Celery:
@@ -28,7 +29,8 @@ def make_app(broker_url: str, settings: Mapping[str, object] | None = None) -> C
         worker_hijack_root_logger=True,
         celegraph=dict(settings or {}),
     )
-    celegraph.install(app, agents={name: f"tests.support.graphs:{name}" for name in NAMES})
+    agents = {name: f"tests.support.graphs:{name}" for name in NAMES}
+    celegraph.install(app, agents=agents | {name: f"tests.support.odd:{name}" for name in ODD})
     return app
 
 
