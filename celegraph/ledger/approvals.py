@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import ApprovalNotFound
@@ -69,8 +68,7 @@ async def of_run(pen: Pen, run_id: str) -> list[Approval]:
 
 def get_approval(conn: Conn, approval_id: str) -> Approval:
     """The question, or `ApprovalNotFound`."""
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(Q.get, {"approval_id": approval_id}).fetchone()
+    row = conn.execute(Q.get, {"approval_id": approval_id}).fetchone()
     if row is None:
         raise ApprovalNotFound(approval_id)
     return Approval.from_row(row)
@@ -105,8 +103,7 @@ def decide(
         "args": Jsonb(args) if args_hash is not None else None,
         "args_hash": args_hash,
     }
-    with conn.cursor(row_factory=dict_row) as cur:
-        return cur.execute(Q.decide, params).fetchone() is not None
+    return conn.execute(Q.decide, params).fetchone() is not None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import EffectNotFound, Fenced
@@ -185,15 +184,13 @@ def resolve(conn: Conn, key: str, resolution: Resolution) -> str | None:
         "certain": resolution.certain,
         "decision": Jsonb(dict(resolution.decision or {"verb": "answer"})),
     }
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(Q.resolve, params).fetchone()
+    row = conn.execute(Q.resolve, params).fetchone()
     return None if row is None else str(row["run_id"])
 
 
 def get_effect(conn: Conn, key: str) -> Effect:
     """The effect, or `EffectNotFound`."""
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(Q.state, {"key": key}).fetchone()
+    row = conn.execute(Q.state, {"key": key}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return Effect.from_row(row)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import RunConflict, RunMoved, RunNotFound
@@ -189,8 +188,6 @@ def make_ready(conn: Conn, run_id: str, verb: str, by: str | None = None) -> Non
 
 
 def _one(conn: Conn, query: bytes, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    # A host's connection may have another row factory; ours is named where it matters.
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(query, params).fetchone()
+    row = conn.execute(query, params).fetchone()
     assert row is not None
     return row

@@ -16,7 +16,7 @@ from celegraph.ledger.connect import connect
 from celegraph.ledger.outcomes import Abandoned, Failed, Outcome
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
-from celegraph.tasks import drain
+from celegraph.tasks import drain, hooks
 from celegraph.tasks.heart import LOST, Pulse
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.settle import settle
@@ -55,7 +55,8 @@ def advance(inst: Installation, run_id: str) -> Advanced:
     slot = current_slot(inst.config)
     held = _Held()
     try:
-        return slot.run(_advance(inst, slot, run_id, held))
+        with hooks.calling(hooks.around_attempt):
+            return slot.run(_advance(inst, slot, run_id, held))
     except (SystemExit, KeyboardInterrupt) as error:
         code = error.code if isinstance(error, SystemExit) else None
         if held.run is None:

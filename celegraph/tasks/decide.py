@@ -10,8 +10,9 @@ from typing import Any
 from celegraph.errors import DecisionRefused
 from celegraph.ledger import approvals, effects
 from celegraph.ledger.approvals import Approval
+from celegraph.ledger.borrow import borrowed
 from celegraph.ledger.canonical import decode_result, encode_result
-from celegraph.ledger.connect import Conn, borrowed, ledger
+from celegraph.ledger.connect import Conn, ledger
 from celegraph.ledger.keys import args_hash
 from celegraph.ledger.sweep import wake
 from celegraph.ledger.values import check_json

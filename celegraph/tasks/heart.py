@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from celegraph.agent.runner import CANCEL
 from celegraph.config import Config
 from celegraph.ledger import leases
-from celegraph.ledger.connect import Conn, connect
+from celegraph.ledger.connect import Session, connect
 
 if TYPE_CHECKING:
     from celegraph.agent.attempt import Attempt
@@ -44,7 +44,7 @@ class Heart:
         self._pulse = Pulse()
         self._nudge = threading.Event()
         self._thread: threading.Thread | None = None
-        self._conn: Conn | None = None
+        self._conn: Session | None = None
 
     @contextlib.contextmanager
     def beating(self, attempt: Attempt) -> Iterator[Pulse]:

@@ -10,15 +10,16 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from celery import Celery
 from celery.app import app_or_default
 
 from celegraph.agent.spec import Agent, ApprovalPolicy, approval_policy
-from celegraph.config import Config, load_config
+from celegraph.config import Config
 from celegraph.errors import NotInstalled, UnknownAgent
+from celegraph.tasks import framework
 
 if TYPE_CHECKING:
     from celegraph.agent.graphs import Graph
@@ -30,6 +31,7 @@ class Installation:
     def __init__(self, app: Celery, agents: Mapping[str, object]):
         self.app = app
         self.agents = {name: Agent.of(name, value) for name, value in agents.items()}
+        self._options: dict[str, object] | None = None
         self._config: Config | None = None
         self._graphs: dict[str, Graph] = {}
         self._lock = threading.RLock()
@@ -38,18 +40,15 @@ class Installation:
     def config(self) -> Config:
         """The host's settings, read once.  `ConfigError` names the key that is wrong."""
         with self._lock:
-            if self._config is None:
-                given: Any = self.app.conf.get("celegraph") or {}
-                self._config = load_config(self._with_default_database(dict(given)))
+            if self._options is None:
+                self._options = framework.host_options(self.app.conf.get("celegraph"))
+            # Not once: a framework's test runner moves it to another database after everything was
+            # imported, and runs that stayed would end up in somebody's real data.
+            url = framework.default_database(self._options)
+            if self._config is None or url not in (None, self._config.database_url):
+                self._config = framework.host_config(self._options)
                 approval_policy(self._config.approval)
             return self._config
-
-    def _with_default_database(self, given: dict[str, object]) -> dict[str, object]:
-        if "database_url" not in given and "CELEGRAPH_DATABASE_URL" not in os.environ:
-            provider = database_url_provider.get("django")
-            if provider is not None and (url := provider()) is not None:
-                given["database_url"] = url
-        return given
 
     def agent(self, name: str) -> Agent:
         """The agent of this name; `UnknownAgent` suggests a close one."""
@@ -76,9 +75,6 @@ class Installation:
         """Which process this is, for people; identity is the lease's epoch, never this name."""
         return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident() & 0xFFFF:x}"
 
-
-# Doors may supply the database a framework already knows (Django: the default database).
-database_url_provider: dict[str, Any] = {}
 
 _installations: WeakKeyDictionary[Celery, Installation] = WeakKeyDictionary()
 _latest: list[Installation] = []

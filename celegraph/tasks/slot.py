@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from celegraph.config import Config
 from celegraph.ledger.pen import Pen
+from celegraph.tasks import hooks
 from celegraph.tasks.heart import Heart
 
 P = ParamSpec("P")
@@ -45,7 +46,8 @@ class NodeExecutor(ThreadPoolExecutor):
 
         def work() -> T:
             try:
-                return fn(*args, **kwargs)
+                with hooks.calling(hooks.around_node):
+                    return fn(*args, **kwargs)
             except SystemExit as error:
                 raise NodeExited(f"a node called sys.exit({error.code!r})") from error
             finally:
