@@ -37,13 +37,14 @@ class Pulse:
 
 
 class Heart:
-    """Beats every `beat_every` while an attempt runs; at once when told to."""
+    """Beats every `beat_every` while an attempt runs; at once when told to; until stopped."""
 
     def __init__(self, config: Config):
         self._config = config
         self._pulse = Pulse()
         self._nudge = threading.Event()
         self._thread: threading.Thread | None = None
+        self._stopped = False
         self._conn: Session | None = None
 
     @contextlib.contextmanager
@@ -51,7 +52,9 @@ class Heart:
         """Renew this attempt's lease for the length of the block."""
         self._pulse = Pulse(attempt)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._beat_for_ever, name="celegraph-heart", daemon=True)
+            self._thread = threading.Thread(
+                target=self._beat_until_stopped, name="celegraph-heart", daemon=True
+            )
             self._thread.start()
         try:
             yield self._pulse
@@ -69,10 +72,23 @@ class Heart:
             attempt.request_drain(reason)
             self.nudge()
 
-    def _beat_for_ever(self) -> None:
+    def stop(self) -> None:
+        """End the thread and its connection; with the slot that owned it nobody else would."""
+        self._stopped = True
+        self._nudge.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait until a stopped heart has let go of its connection."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _beat_until_stopped(self) -> None:
         while True:
             self._nudge.wait(self._config.beat_every.total_seconds())
             self._nudge.clear()
+            if self._stopped:
+                self._drop()
+                return
             pulse = self._pulse
             attempt = pulse.attempt
             if attempt is None:
