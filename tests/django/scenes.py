@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import uuid
+from threading import Thread
 from typing import Any
 
 import psycopg
@@ -14,7 +15,7 @@ from django.conf import settings
 from django.db import connection, connections, transaction
 
 import celegraph
-from celegraph.errors import RunConflict, RunNotFound
+from celegraph.errors import RunConflict
 from celegraph.ledger.connect import ledger
 from celegraph.tasks.installation import installation
 from tests.django.project.shop.models import Order
@@ -167,7 +168,6 @@ def from_async_code() -> dict[str, Any]:
 
 def decides() -> dict[str, Any]:
     """A decision falls with its block, and holds with it; jsonb is read as JSON on Django's connection."""
-    settings.CELERY_TASK_ALWAYS_EAGER = True
     installation().app.conf.task_always_eager = True
     result = celegraph.start_run.delay("refund", {"order": "A-1", "cents": 1999})
     asked = celegraph.list_approvals(run_id=result.id)[0]
@@ -216,10 +216,8 @@ def with_worker() -> dict[str, Any]:
 
 def _elsewhere() -> None:
     """Another run from start to end, outside the block: the worker has emptied the queue up to it."""
-    from threading import Thread
 
     def run() -> None:
-        celegraph.start_run.delay("refund", {"order": "x", "cents": 1}).get
         other = celegraph.start_run.delay("refund", {"order": "x", "cents": 1})
         eventually(lambda: other.status == "waiting", within=30)
         connections.close_all()
@@ -239,10 +237,3 @@ def _seen(run_id: str) -> dict[str, Any]:
         rung = any(run_id.encode() in message for message in waiting)
     return {"exists": row is not None, "rung": rung}
 
-
-def unknown(run_id: str) -> bool:
-    try:
-        celegraph.get_run(run_id)
-    except RunNotFound:
-        return True
-    return False

@@ -73,11 +73,9 @@ class Project:
 
     @contextmanager
     def worker(self) -> Iterator[subprocess.Popen[str]]:
-        """`celery worker -B`, ended in order."""
-        process = self.start(
-            "celery", "-A", "tests.django.project", "worker", "-B", "--pool", "solo",
-            "--without-gossip", "--without-mingle", "-s", "/dev/shm/schedule",
-        )  # fmt: skip
+        """`celery worker`, ended in order."""
+        words = ("worker", "--pool", "solo", "--without-gossip", "--without-mingle", "--loglevel", "ERROR")
+        process = self.start("celery", "-A", "tests.django.project", *words)
         try:
             yield process
         finally:
