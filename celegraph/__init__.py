@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from celegraph.agent.effect import NotHappened as NotHappened
     from celegraph.agent.effect import Unknown as Unknown
     from celegraph.agent.effect import effect as effect
+    from celegraph.agent.recorded import recorded as recorded
+    from celegraph.agent.recorded_model import recorded_model as recorded_model
     from celegraph.agent.spec import Agent as Agent
     from celegraph.agent.spec import ApprovalPolicy as ApprovalPolicy
     from celegraph.agent.spec import RetryPolicy as RetryPolicy
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from celegraph.tasks.control import trace_run as trace_run
     from celegraph.tasks.decide import Decided as Decided
     from celegraph.tasks.decide import decide as decide
+    from celegraph.tasks.explain import Explanation as Explanation
+    from celegraph.tasks.explain import explain_run as explain_run
     from celegraph.tasks.install import install as install
     from celegraph.tasks.install import start_run as start_run
     from celegraph.tasks.resolve import confirm_effect as confirm_effect
@@ -49,6 +53,7 @@ _HOMES = {
     "Decided": "tasks.decide",
     "Decision": "agent.asking",
     "EffectCall": "agent.effect",
+    "Explanation": "tasks.explain",
     "Happened": "agent.effect",
     "NotHappened": "agent.effect",
     "RetryPolicy": "agent.spec",
@@ -59,6 +64,7 @@ _HOMES = {
     "confirm_effect": "tasks.resolve",
     "decide": "tasks.decide",
     "effect": "agent.effect",
+    "explain_run": "tasks.explain",
     "fail_effect": "tasks.resolve",
     "get_approval": "tasks.control",
     "get_run": "tasks.control",
@@ -66,6 +72,8 @@ _HOMES = {
     "list_approvals": "tasks.control",
     "list_runs": "tasks.control",
     "pause_run": "tasks.control",
+    "recorded": "agent.recorded",
+    "recorded_model": "agent.recorded_model",
     "release_run": "tasks.control",
     "resolve_effect": "tasks.resolve",
     "resume_run": "tasks.control",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -25,6 +26,9 @@ from celegraph.ledger.runs import Run
 
 T = TypeVar("T")
 
+# Seconds between two looks at whether the loop is still there, while a node's thread waits for it.
+_LOOK_FOR_LOOP = 1.0
+
 
 class Unwind(BaseException):
     """Ends a node because the ledger has stopped the attempt.
@@ -39,7 +43,7 @@ class Execution:
     """One pass through a node: which recorded calls it has met, how many it has counted."""
 
     info: ExecutionInfo  # kept alive: its id is this execution's name
-    claimed: set[str] = field(default_factory=set)
+    claimed: set[tuple[str, str, str]] = field(default_factory=set)
 
 
 class EffectBook:
@@ -121,7 +125,12 @@ class Attempt:
 
     def on_loop(self, step: Coroutine[Any, Any, T]) -> T:
         """Run `step` on the attempt's loop and wait for it, from a node's thread."""
-        return asyncio.run_coroutine_threadsafe(step, self.loop).result()
+        future = asyncio.run_coroutine_threadsafe(step, self.loop)
+        while not wait((future,), _LOOK_FOR_LOOP).done:
+            if not self.loop.is_running():
+                # The attempt was torn away (a cold shutdown): nobody will ever run the step.
+                raise AttemptOver(self.run_id)
+        return future.result()
 
     def on_loop_thread(self) -> bool:
         """The caller is on the event loop itself, where waiting for the loop would hang for ever."""

@@ -58,6 +58,7 @@ class Unknown:
 
 Found = Happened | NotHappened | Unknown
 InDoubt = Literal["ask", "retry", "reconcile"]
+OnDrift = Literal["keep", "ask", "fail"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Declaration:
     timeout: timedelta | None = None
     key_ttl: timedelta | None = None
     requires_approval: bool = False
-    on_drift: Literal["keep", "fail"] = "keep"
+    on_drift: OnDrift | None = None
     not_done: tuple[type[BaseException], ...] = field(default=())
 
     @property
@@ -115,7 +116,7 @@ def effect(
     timeout: timedelta | str | float | None = None,
     key_ttl: timedelta | str | None = None,
     requires_approval: bool = False,
-    on_drift: Literal["keep", "fail"] = "keep",
+    on_drift: OnDrift | None = None,
     not_done: tuple[type[BaseException], ...] = (),
 ) -> Callable[[Callable[Concatenate[EffectCall, P], R]], EffectFunction[P, R]]:
     """Declare a side effect.  The decorated function's first parameter is the `EffectCall`.
@@ -123,6 +124,10 @@ def effect(
     `in_doubt` answers "did it happen?" after a crash between the call and its record: "retry" calls
     again with the same key (the provider must honour it, within `key_ttl`), "reconcile" asks `lookup`,
     "ask" asks a person.  `not_done`: exceptions that prove that nothing happened.
+
+    `on_drift` answers "this re-run wants other arguments than were recorded here": "keep" the recorded
+    call (default in a named slot and in a model's tool call, where a model words things differently),
+    "ask" a person (default elsewhere), or "fail".
     """
     if in_doubt == "reconcile" and lookup is None:
         raise EffectMisuse(f"effect {tool!r}: in_doubt='reconcile' needs lookup=")

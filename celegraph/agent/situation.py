@@ -16,9 +16,11 @@ from celegraph.agent.graphs import Graph
 from celegraph.ledger import approvals
 from celegraph.ledger.approvals import Approval
 
-# LangGraph's channels for pending Sends and edges; public in every checkpoint it writes.
+# LangGraph's channels for pending Sends, edges and errors; public in every checkpoint it writes.
 _TASKS_CHANNEL = "__pregel_tasks"
 _BRANCH = "branch:to:"
+_ERROR = "__error__"
+_HANDLED = "__error_source_node__"
 _NULL_TASK = "00000000-0000-0000-0000-000000000000"
 
 
@@ -35,6 +37,13 @@ class Situation:
     def checkpoint_id(self) -> str | None:
         """The head checkpoint's id."""
         return None if self.head is None else str(self.head.checkpoint["id"])
+
+    @property
+    def failed(self) -> bool:
+        """Tasks have stored an error, and no handler of the graph's own is at work on it."""
+        writes = (self.head and self.head.pending_writes) or ()
+        handled = {task_id for task_id, channel, _ in writes if channel == _HANDLED}
+        return any(channel == _ERROR and task_id not in handled for task_id, channel, _ in writes)
 
     @property
     def tasks(self) -> tuple[PregelTask, ...]:

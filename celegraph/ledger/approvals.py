@@ -10,7 +10,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import ApprovalNotFound
-from celegraph.ledger.connect import Conn
+from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
 
@@ -66,7 +66,7 @@ async def of_run(pen: Pen, run_id: str) -> list[Approval]:
     return [Approval.from_row(row) for row in await pen.fetch(Q.of_run, {"run_id": run_id})]
 
 
-def get_approval(conn: Conn, approval_id: str) -> Approval:
+def get_approval(conn: AnyConn, approval_id: str) -> Approval:
     """The question, or `ApprovalNotFound`."""
     row = conn.execute(Q.get, {"approval_id": approval_id}).fetchone()
     if row is None:
@@ -83,7 +83,7 @@ def list_approvals(
 
 
 def decide(
-    conn: Conn,
+    conn: AnyConn,
     approval_id: str,
     status: str,
     decision: Mapping[str, Any],

@@ -20,7 +20,7 @@ from psycopg.types.json import set_json_dumps, set_json_loads
 
 from celegraph.config import Config
 from celegraph.errors import ConfigError
-from celegraph.ledger.connect import Conn, ledger, set_search_path
+from celegraph.ledger.connect import AnyConn, ledger, set_search_path
 from celegraph.ledger.db_errors import as_ours
 
 # A server that is up has one start time, whatever address or pooler leads to it.
@@ -53,7 +53,7 @@ class Borrowed:
 
 
 @contextmanager
-def borrowed(connection: object, schema: str) -> Iterator[Conn]:
+def borrowed(connection: object, schema: str) -> Iterator[AnyConn]:
     """A host's open connection (psycopg 3, SQLAlchemy, or Django's), with our search_path for a moment.
 
     Commits nothing: what is written joins the host's transaction and falls with it.
@@ -81,7 +81,7 @@ def holds_ledger(connection: object, config: Config) -> bool:
         return theirs == conn.execute(_WHERE).fetchone()
 
 
-def _restore_path(conn: Conn, path: str) -> None:
+def _restore_path(conn: AnyConn, path: str) -> None:
     conn.execute("SELECT set_config('search_path', %s, false)", (path,))
 
 

@@ -24,11 +24,11 @@ from celegraph.ledger.db_errors import as_ours
 from celegraph.ledger.migrate import check_schema
 from celegraph.ledger.pooler import refuse_transaction_pooler
 
-Session = psycopg.Connection[DictRow]
+Conn = psycopg.Connection[DictRow]
 
 
-class Conn(Protocol):
-    """What a ledger function needs: a session of our own or a borrowed one, rows as dicts."""
+class AnyConn(Protocol):
+    """A session of our own or a borrowed one: what a function takes that may join a host's transaction."""
 
     def execute(self, query: QueryNoTemplate, params: Params | None = None) -> psycopg.Cursor[DictRow]:
         """As `psycopg.Connection.execute`."""
@@ -50,7 +50,7 @@ def set_search_path(schema: str) -> sql.Composed:
     return sql.SQL("SET search_path TO {}, public").format(sql.Identifier(schema))
 
 
-def connect(config: Config, *, application: str = "celegraph") -> Session:
+def connect(config: Config, *, application: str = "celegraph") -> Conn:
     """One autocommit connection of its own, search_path set.  The caller closes it."""
     conn = psycopg.connect(
         config.database_url,
@@ -64,11 +64,20 @@ def connect(config: Config, *, application: str = "celegraph") -> Session:
     return conn
 
 
-_pools: dict[tuple[int, str, str], ConnectionPool[Session]] = {}
+_pools: dict[tuple[int, str, str], ConnectionPool[Conn]] = {}
 _pools_lock = threading.Lock()
 
 
-def _pool(config: Config) -> ConnectionPool[Session]:
+def _renew_lock() -> None:
+    # A thread of the parent may have had it at the moment of the fork; in the child nobody frees it.
+    global _pools_lock
+    _pools_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
+def _pool(config: Config) -> ConnectionPool[Conn]:
     # The pid is part of the key: a child must never use its parent's sockets.  The parent's pool object
     # is left alone in the child; psycopg closes nothing there that another process opened.
     key = (os.getpid(), config.database_url, config.schema_name)
@@ -81,8 +90,8 @@ def _pool(config: Config) -> ConnectionPool[Session]:
         return _pools[key]
 
 
-def _open_pool(config: Config) -> ConnectionPool[Session]:
-    def configure(conn: Session) -> None:
+def _open_pool(config: Config) -> ConnectionPool[Conn]:
+    def configure(conn: Conn) -> None:
         conn.execute(set_search_path(config.schema_name))
 
     return ConnectionPool(

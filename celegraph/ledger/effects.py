@@ -11,7 +11,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import EffectNotFound, Fenced
-from celegraph.ledger.connect import Conn
+from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
 
@@ -35,6 +35,7 @@ class Effect:
     result: Any
     error: Any
     attempts: int
+    duplicates_prevented: int
     owner: str | None
     doubt_after: datetime | None
     created_at: datetime
@@ -108,6 +109,12 @@ def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> Effect 
     return None if row["idempotency_key"] is None else Effect.from_row(row)
 
 
+async def record_read(pen: Pen, reservation: Reservation, result: Any) -> Effect | None:
+    """(nothing) -> sent: a read's result, before anybody uses it.  None: it was there before."""
+    params = reservation.params() | {"result": Jsonb(result)}
+    return _granted(await pen.fetch_one(Q.record_read, params), reservation)
+
+
 async def record_sent(
     pen: Pen, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
 ) -> bool:
@@ -146,14 +153,23 @@ async def record_doubt(
     return await pen.fetch_one(Q.record_doubt, params) is not None
 
 
-async def record_replay(pen: Pen, effect: Effect, epoch: int) -> None:
-    """A recorded result was given back instead of a second call."""
+async def record_drift(pen: Pen, recorded: Effect, epoch: int, answer: str, now: Any) -> None:
+    """A re-run reached a recorded call with other arguments, and this was the answer."""
     params = {
-        "run_id": effect.run_id,
+        "run_id": recorded.run_id,
         "epoch": epoch,
-        "key": effect.idempotency_key,
-        "tool": effect.tool,
+        "key": recorded.idempotency_key,
+        "tool": recorded.tool,
+        "answer": answer,
+        "recorded": Jsonb(recorded.args),
+        "now": Jsonb(now),
     }
+    await pen.fetch(Q.record_drift, params)
+
+
+async def record_replay(pen: Pen, effect: Effect, epoch: int, saved: Mapping[str, Any] | None = None) -> None:
+    """A recorded result was given back instead of a second call; `saved`: what that spared."""
+    params = {"epoch": epoch, "key": effect.idempotency_key, "saved": Jsonb(dict(saved or {}))}
     await pen.fetch(Q.record_replay, params)
 
 
@@ -171,7 +187,7 @@ class Resolution:
     decision: Mapping[str, Any] | None = None
 
 
-def resolve(conn: Conn, key: str, resolution: Resolution) -> str | None:
+def resolve(conn: AnyConn, key: str, resolution: Resolution) -> str | None:
     """pending -> sent | confirmed | failed.  Returns the run_id, or None: no longer (or not yet) possible."""
     params = {
         "key": key,
@@ -188,7 +204,7 @@ def resolve(conn: Conn, key: str, resolution: Resolution) -> str | None:
     return None if row is None else str(row["run_id"])
 
 
-def get_effect(conn: Conn, key: str) -> Effect:
+def get_effect(conn: AnyConn, key: str) -> Effect:
     """The effect, or `EffectNotFound`."""
     row = conn.execute(Q.state, {"key": key}).fetchone()
     if row is None:

@@ -236,4 +236,3 @@ def _seen(run_id: str) -> dict[str, Any]:
         waiting = client.lrange("celegraph", 0, -1)
         rung = any(run_id.encode() in message for message in waiting)
     return {"exists": row is not None, "rung": rung}
-

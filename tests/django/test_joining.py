@@ -15,7 +15,7 @@ STARTED = {"exists": True, "rung": True}
 
 @pytest.fixture
 def two_databases(project: Project) -> Iterator[Project]:
-    """"other" is a second database on the same server."""
+    """ "other" is a second database on the same server."""
     with fresh_database(project.database_url) as other:
         both = project.with_env(PROJECT_OTHER_URL=other)
         both.manage("migrate", "--verbosity", "0")

@@ -11,7 +11,9 @@ from tests.django.support import ROOT, Project
 
 def _tables(url: str) -> set[str]:
     with psycopg.connect(url) as conn:
-        rows = conn.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'celegraph'")
+        rows = conn.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'celegraph'"
+        )
         return {name for (name,) in rows}
 
 

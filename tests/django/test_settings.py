@@ -42,7 +42,7 @@ def test_django_and_the_ledger_connect_alike(migrated: Project) -> None:
     """Odd characters in a password, a role to assume, options of the driver and of libpq."""
     name = migrated.database_url.rpartition("/")[2]
     with psycopg.connect(migrated.database_url, autocommit=True) as conn:
-        conn.execute(f'CREATE ROLE "o:d@d/ {name}" LOGIN PASSWORD \'p%w +?&#[\'')
+        conn.execute(f"CREATE ROLE \"o:d@d/ {name}\" LOGIN PASSWORD 'p%w +?&#['")
         conn.execute(f'CREATE ROLE "the owner {name}"')
         conn.execute(f'GRANT "the owner {name}" TO "o:d@d/ {name}"')
     odd = migrated.having(

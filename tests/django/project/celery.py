@@ -12,7 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.django.project.settings")
 
 app = Celery("project")
 if "PROJECT_NO_NAMESPACE" in os.environ:
-    app.conf.broker_url = os.environ["PROJECT_BROKER_URL"]
+    app.conf.update(broker_url=os.environ["PROJECT_BROKER_URL"])
 else:
     app.config_from_object("django.conf:settings", namespace="CELERY")
 

@@ -69,6 +69,9 @@ CREATE INDEX runs_running ON runs (updated_at) WHERE status = 'running';
 CREATE INDEX runs_cancelling ON runs (cancel_requested_at)
     WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined');
 CREATE INDEX runs_waiting_for_code ON runs (updated_at) WHERE status = 'waiting' AND waits_for = 'code';
+CREATE INDEX runs_deadlines ON runs (deadline_at)
+    WHERE deadline_at IS NOT NULL AND cancel_requested_at IS NULL
+      AND status NOT IN ('finished', 'failed', 'cancelled');
 CREATE INDEX runs_listing ON runs (created_at DESC, run_id);
 
 CREATE TABLE run_leases (
@@ -101,12 +104,13 @@ CREATE TABLE effects (
     result          jsonb,
     error           jsonb,
     attempts        integer NOT NULL DEFAULT 1,
+    duplicates_prevented integer NOT NULL DEFAULT 0,
     owner           text,
     doubt_after     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT ledger_now(),
     updated_at      timestamptz NOT NULL DEFAULT ledger_now(),
     CONSTRAINT effects_once_per_slot UNIQUE (run_id, step, tool, slot),
-    CONSTRAINT effects_mode CHECK (mode IN ('call', 'outbox')),
+    CONSTRAINT effects_mode CHECK (mode IN ('call', 'outbox', 'read')),
     CONSTRAINT effects_status CHECK (status IN ('pending', 'sent', 'confirmed', 'failed')),
     CONSTRAINT effects_pending_has_horizon CHECK (status <> 'pending' OR doubt_after IS NOT NULL),
     CONSTRAINT effects_failed_says_why CHECK (status <> 'failed' OR error IS NOT NULL)
@@ -137,7 +141,7 @@ CREATE TABLE approvals (
     next_action_at  timestamptz,
     deadline_at     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT ledger_now(),
-    CONSTRAINT approvals_kind CHECK (kind IN ('interrupt', 'effect', 'doubt')),
+    CONSTRAINT approvals_kind CHECK (kind IN ('interrupt', 'effect', 'doubt', 'drift')),
     CONSTRAINT approvals_interrupt_named CHECK ((kind = 'interrupt') = (interrupt_id IS NOT NULL)),
     CONSTRAINT approvals_effect_named CHECK (kind = 'interrupt' OR idempotency_key IS NOT NULL),
     CONSTRAINT approvals_status CHECK (status IN ('open', 'approved', 'rejected', 'expired', 'cancelled')),
@@ -147,7 +151,7 @@ CREATE TABLE approvals (
     CONSTRAINT approvals_expired_by_nobody CHECK (status <> 'expired' OR decided_by IS NULL)
 );
 COMMENT ON COLUMN approvals.kind IS
-    'interrupt: the graph asked; effect: a call that requires an approval was reached without one; doubt: did this call happen?';
+    'interrupt: the graph asked; effect: a call that requires an approval was reached without one; doubt: did this call happen?; drift: a re-run wants other arguments';
 COMMENT ON COLUMN approvals.effect_key IS 'the effect this approval paid for; unique: it pays once';
 COMMENT ON COLUMN approvals.consumed_at IS 'an attempt that knew the answer has settled; until then the answer makes its run due';
 CREATE INDEX approvals_by_run ON approvals (run_id, created_at);
@@ -155,7 +159,7 @@ CREATE INDEX approvals_acting ON approvals (next_action_at) WHERE status = 'open
 CREATE INDEX approvals_unconsumed ON approvals (decided_at) WHERE status <> 'open' AND consumed_at IS NULL;
 CREATE INDEX approvals_open ON approvals (created_at) WHERE status = 'open';
 CREATE UNIQUE INDEX approvals_one_open_per_interrupt ON approvals (run_id, interrupt_id) WHERE status = 'open' AND kind = 'interrupt';
-CREATE UNIQUE INDEX approvals_one_open_per_effect ON approvals (idempotency_key) WHERE status = 'open' AND kind <> 'interrupt';
+CREATE UNIQUE INDEX approvals_one_open_per_effect ON approvals (idempotency_key, kind) WHERE status = 'open' AND kind <> 'interrupt';
 
 CREATE TABLE run_events (
     seq    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -204,7 +208,8 @@ BEGIN
     VALUES (NEW.thread_id, holder, 'checkpoint', jsonb_strip_nulls(jsonb_build_object(
         'step', at_step, 'ns', nullif(NEW.checkpoint_ns, ''), 'checkpoint_id', NEW.checkpoint_id,
         'next', (SELECT jsonb_agg(substr(channel, 11))
-                   FROM jsonb_array_elements_text(NEW.checkpoint -> 'updated_channels') AS channel
+                   -- null in a checkpoint that update_state wrote (the input of an @entrypoint)
+                   FROM jsonb_array_elements_text(coalesce(nullif(NEW.checkpoint -> 'updated_channels', 'null'), '[]')) AS channel
                   WHERE channel LIKE 'branch:to:%'))));
     -- Only a finished step is progress: the input of a nested entrypoint (step -1) is written anew by
     -- every re-run and would forgive a poisonous node for ever.
