@@ -8,12 +8,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import EffectNotFound, Fenced
 from celegraph.ledger.canonical import decode_result
-from celegraph.ledger.connect import Conn
+from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
 
@@ -216,11 +215,10 @@ async def resolve_happened(pen: Pen, row: Effect, *, result: Any, ref: str | Non
     return await pen.fetch_one(Q.resolve, _resolve_params(row.idempotency_key, resolution)) is not None
 
 
-def resolve(conn: Conn, key: str, resolution: Resolution) -> str | None:
+def resolve(conn: AnyConn, key: str, resolution: Resolution) -> str | None:
     """pending -> sent | confirmed | failed.  Returns the run_id, or None: no longer (or not yet) possible."""
     params = _resolve_params(key, resolution)
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(Q.resolve, params).fetchone()
+    row = conn.execute(Q.resolve, params).fetchone()
     return None if row is None else str(row["run_id"])
 
 
@@ -239,10 +237,9 @@ def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
     }
 
 
-def get_effect(conn: Conn, key: str) -> Effect:
+def get_effect(conn: AnyConn, key: str) -> Effect:
     """The effect, or `EffectNotFound`."""
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(Q.state, {"key": key}).fetchone()
+    row = conn.execute(Q.state, {"key": key}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return Effect.from_row(row)
