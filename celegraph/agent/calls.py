@@ -256,13 +256,9 @@ def _recorded_body(row: Effect, args: dict[str, Any], encoded: Any) -> dict[str,
     Equal by value is not equal by bytes (1 and 1.0); classes, however, are stored as plain dicts, and
     then the caller's own objects, equal by value, are the better copy.
     """
-    if encoded == row.args:
-        return args
     recorded = decode_result(row.args)
-    if not isinstance(recorded, dict):
-        return args
     plain = decode_result(encoded) == args
-    return recorded if plain or set(recorded) != set(args) else args
+    return recorded if plain and isinstance(recorded, dict) else args
 
 
 def call_timeout(config: Config, decl: Declaration) -> timedelta:
