@@ -170,7 +170,7 @@ def test_f50_one_branch_fails_the_other_had_succeeded(drive: Driver, log: Log, b
 
     graph = StateGraph(State)
     for node in (paying, failing) if branch else (failing, paying):
-        graph.add_node(node.__name__, node)  # type: ignore[type-var]
+        graph.add_node(node.__name__, node)
         graph.add_edge(START, node.__name__)
 
     run = drive(graph, {})
