@@ -64,6 +64,8 @@ def staged(*arguments: str) -> Iterator[Staged]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # A suite in the background of a shell has SIGINT ignored, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     )
     made = Staged(process)
     try:
