@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from celegraph.agent.spec import RetryPolicy as RetryPolicy
     from celegraph.tasks.control import cancel_run as cancel_run
     from celegraph.tasks.control import get_approval as get_approval
+    from celegraph.tasks.control import get_effect as get_effect
     from celegraph.tasks.control import get_run as get_run
     from celegraph.tasks.control import list_approvals as list_approvals
     from celegraph.tasks.control import list_runs as list_runs
     from celegraph.tasks.control import pause_run as pause_run
+    from celegraph.tasks.control import release_effect as release_effect
     from celegraph.tasks.control import release_run as release_run
     from celegraph.tasks.control import resume_run as resume_run
     from celegraph.tasks.control import retry_run as retry_run
@@ -67,6 +69,7 @@ _HOMES = {
     "explain_run": "tasks.explain",
     "fail_effect": "tasks.resolve",
     "get_approval": "tasks.control",
+    "get_effect": "tasks.control",
     "get_run": "tasks.control",
     "install": "tasks.install",
     "list_approvals": "tasks.control",
@@ -74,6 +77,7 @@ _HOMES = {
     "pause_run": "tasks.control",
     "recorded": "agent.recorded",
     "recorded_model": "agent.recorded_model",
+    "release_effect": "tasks.control",
     "release_run": "tasks.control",
     "resolve_effect": "tasks.resolve",
     "resume_run": "tasks.control",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from celegraph.agent.attempt import Attempt, current_attempt
+from celegraph.agent.graphs import Graph, retries_in_place
 from celegraph.agent.home import at_home
 from celegraph.agent.place import Place, here
 from celegraph.agent.tool_calls import current_tool_call
@@ -33,6 +34,18 @@ def arrive(what: str, slot: str | None) -> Caller:
     place = here(attempt.saver.sites.site)
     if place is None:
         raise EffectMisuse(f"{what} must be called inside a node of the run's graph")
+    if place.caller is not None and attempt.graph is not None:
+        _refuse_retries_around(attempt.graph, what, place.caller)
     tool_call = current_tool_call()
     ordered = tool_call is not None or at_home(place.execution)
     return Caller(attempt, place, slot, tool_call, ordered)
+
+
+def _refuse_retries_around(graph: Graph, what: str, caller: str) -> None:
+    # LangGraph numbers a node's @task calls on across the attempts of its RetryPolicy and tells the task
+    # nothing of them: the second attempt's effects would be other effects.
+    if retries_in_place(graph, caller):
+        raise EffectMisuse(
+            f"{what} is in a @task called from node {caller!r}, which has a RetryPolicy;"
+            " put the policy on the @task, or let the run retry the node: Agent(retry=...)"
+        )

@@ -22,6 +22,7 @@ from celegraph.agent.failures import describe
 from celegraph.agent.not_done import is_not_done
 from celegraph.agent.questions import answered_drift, ask_about_doubt, ask_about_drift, ask_for_call
 from celegraph.agent.slots import Slot, Taken, another_slot, find_slot
+from celegraph.config import Config
 from celegraph.errors import (
     ApprovalRejected,
     EffectDrift,
@@ -44,6 +45,7 @@ class Request:
     decl: Declaration
     args: dict[str, Any]
     reservation: Reservation
+    recorded: Effect | None
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
             continue
         _announce(prepared)
         try:
-            async with asyncio.timeout(_timeout(attempt, decl).total_seconds()):
+            async with asyncio.timeout(call_timeout(attempt.config, decl).total_seconds()):
                 value = await decl.function(call, **prepared.request.args)
         except BaseException as error:
             outcome = await _conclude_error(prepared, call, error)
@@ -163,7 +165,8 @@ class _Lookup:
 _Prepared = Replay | Granted | _Lookup
 
 
-async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
+async def identify(caller: Caller, decl: Declaration, args: dict[str, Any]) -> Request:
+    """Check the call and find out which one it is; its slot is claimed for this pass."""
     attempt = caller.attempt
     attempt.check_open()
     if attempt.run.read_only:
@@ -181,11 +184,16 @@ async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _
     )
     if found.drifted:
         found = await _drift(caller, decl, args, hashed, found, execution.claimed)
-    request = _request(caller, decl, args, hashed, found)
+    return _request(caller, decl, args, hashed, found)
+
+
+async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
+    attempt = caller.attempt
+    request = await identify(caller, decl, args)
     if (running := attempt.calls.get(request.reservation.key)) is not None:
         return Replay(await asyncio.shield(running))
-    if found.recorded is not None:
-        return await _meet(request, found.recorded)
+    if request.recorded is not None:
+        return await _meet(request, request.recorded)
     return await _reserve(request)
 
 
@@ -237,9 +245,9 @@ def _request(caller: Caller, decl: Declaration, args: dict[str, Any], hashed: st
         args_hash=row.args_hash if row is not None else hashed,
         args=encoded,
         owner=f"epoch {attempt.epoch}",
-        horizon=attempt.config.call_window + _timeout(attempt, decl),
+        horizon=attempt.config.call_window + call_timeout(attempt.config, decl),
     )
-    return Request(attempt, decl, args, reservation)
+    return Request(attempt, decl, args, reservation, row)
 
 
 def _recorded_body(row: Effect, args: dict[str, Any], encoded: Any) -> dict[str, Any]:
@@ -257,8 +265,9 @@ def _recorded_body(row: Effect, args: dict[str, Any], encoded: Any) -> dict[str,
     return recorded if plain or set(recorded) != set(args) else args
 
 
-def _timeout(attempt: Attempt, decl: Declaration) -> timedelta:
-    return decl.timeout or attempt.config.effect_timeout
+def call_timeout(config: Config, decl: Declaration) -> timedelta:
+    """How long one call may take, by its declaration or the configuration."""
+    return decl.timeout or config.effect_timeout
 
 
 async def _reserve(request: Request) -> _Prepared:

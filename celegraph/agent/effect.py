@@ -82,6 +82,11 @@ class Declaration:
         """The effect is awaited."""
         return inspect.iscoroutinefunction(self.function)
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Where the function lives; the same after a reload."""
+        return self.function.__module__, self.function.__qualname__
+
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The business arguments by name, defaults filled in; TypeError as from the function itself."""
         bound = self.signature.bind(*args, **kwargs)
@@ -101,6 +106,12 @@ class EffectFunction(Protocol[P, R_co]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> BoundEffect[R_co]:
         """Describe the call without making it, for `ask_approval`."""
+        ...
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Write the call into the outbox: it is made after this node's writes are durable, by a worker's
+        dispatcher, under the same policies.  Returns the effect's key (str) for `celegraph.get_effect`;
+        an async effect's is awaited."""
         ...
 
     def slot(self, name: str) -> Callable[P, R_co]:
@@ -149,6 +160,7 @@ def effect(
             on_drift=on_drift,
             not_done=not_done,
         )
+        _remember(declaration)
         return cast("EffectFunction[P, R]", _wrap(declaration))
 
     return declare
@@ -199,6 +211,7 @@ def _dress(wrapper: Callable[..., Any], declaration: Declaration) -> Callable[..
     wrapper.__signature__ = declaration.signature  # type: ignore[attr-defined]
     wrapper.declaration = declaration  # type: ignore[attr-defined]
     wrapper.bind = lambda *a, **k: BoundEffect(declaration.tool, declaration.arguments(a, k))  # type: ignore[attr-defined]
+    wrapper.enqueue = functools.partial(_enqueue, declaration)  # type: ignore[attr-defined]
     wrapper.slot = functools.partial(_in_slot, declaration)  # type: ignore[attr-defined]
     return wrapper
 
@@ -210,3 +223,30 @@ def _in_slot(declaration: Declaration, name: str) -> Callable[..., Any]:
         raise EffectMisuse(f"effect {declaration.tool!r}: a slot's name is 1 to 200 characters")
     perform: Callable[..., Any] = perform_async if declaration.is_async else perform_sync
     return lambda *a, **k: perform(declaration, declaration.arguments(a, k), slot=name)
+
+
+def _enqueue(declaration: Declaration, *args: Any, **kwargs: Any) -> Any:
+    from celegraph.agent.intents import enqueue_async, enqueue_sync
+
+    write = enqueue_async if declaration.is_async else enqueue_sync
+    return write(declaration, declaration.arguments(args, kwargs))
+
+
+_declared: dict[str, Declaration] = {}
+
+
+def _remember(declaration: Declaration) -> None:
+    """One tool name is one effect per process: its rows must not be performed by another function."""
+    known = _declared.get(declaration.tool)
+    if known is not None and known.identity != declaration.identity:
+        # Two test modules may use one name for different effects; the dispatcher refuses to guess.
+        _ambiguous.add(declaration.tool)
+    _declared[declaration.tool] = declaration
+
+
+_ambiguous: set[str] = set()
+
+
+def declared() -> dict[str, Declaration]:
+    """The effects a dispatcher in this process can perform, by tool."""
+    return {tool: d for tool, d in _declared.items() if tool not in _ambiguous}

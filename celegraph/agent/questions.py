@@ -10,10 +10,10 @@ from celegraph.ledger.keys import approval_id
 from celegraph.ledger.outcomes import Ask, Waiting
 
 
-def ask_about_doubt(attempt: Attempt, row: Effect) -> Waiting:
-    """The question to a person, in the same inbox and with the same deadlines as approvals."""
-    ask = Ask(
-        approval_id=approval_id(attempt.run_id, f"doubt:{row.idempotency_key}", row.attempts),
+def doubt_question(row: Effect) -> Ask:
+    """Did this call happen?  In the same inbox as approvals, once per call."""
+    return Ask(
+        approval_id=approval_id(row.run_id, f"doubt:{row.idempotency_key}", row.attempts),
         kind="doubt",
         prompt=(
             f"Did {row.tool!r} happen? The process stopped between the call (number {row.attempts}) and its"
@@ -25,9 +25,12 @@ def ask_about_doubt(attempt: Attempt, row: Effect) -> Waiting:
         args=row.args,
         args_hash=row.args_hash,
         idempotency_key=row.idempotency_key,
-        policy={},
     )
-    return Waiting("effect in doubt", (ask,))
+
+
+def ask_about_doubt(attempt: Attempt, row: Effect) -> Waiting:
+    """End the attempt with the question about a doubt."""
+    return Waiting("effect in doubt", (doubt_question(row),))
 
 
 def ask_for_call(attempt: Attempt, reservation: Reservation) -> Waiting:

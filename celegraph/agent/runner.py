@@ -80,6 +80,8 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
             "callbacks": [ToolCallNames()],
         },
     )
+    attempt.saver.before_writes[:] = [attempt.before_writes]
+    attempt.graph = graph
     leave = enter(attempt)
     try:
         return await _advance(go)

@@ -59,7 +59,8 @@ def find_slot(rows: list[Effect], taken: Taken, hashed: str, *, named: str | Non
         return taken.claim(same.slot, same)
     if not ordered:
         return taken.claim(taken.next(f"~{hashed[:16]}.", rows))
-    missing = next((e for e in free if e.slot[0] == "#"), None)
+    # An unreleased intent is no fact yet: a pass that does not want it drops it.
+    missing = next((e for e in free if e.slot[0] == "#" and not e.unreleased), None)
     if missing is not None:
         # This pass wants a call that an earlier pass did not make, while one that was made is missing.
         return taken.claim(missing.slot, missing, drifted=True)

@@ -60,8 +60,9 @@ def described(approval: Approval) -> dict[str, Any]:
 
 def shown_args(approval: Approval) -> Any:
     """The arguments as people read them: a Decimal as its digits, not as the ledger's tag."""
-    # Only a bound call's arguments are in the ledger's encoding; a plain interrupt's value is as it came.
-    return clean_json(decode_result(approval.args)) if approval.args_hash is not None else approval.args
+    # Only calls' arguments are in the ledger's encoding; a plain interrupt's value is as it came.
+    is_call = approval.args_hash is not None or approval.kind == "drift"
+    return clean_json(decode_result(approval.args)) if is_call else approval.args
 
 
 def _paragraph(approval: Approval) -> str:

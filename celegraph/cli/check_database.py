@@ -26,24 +26,19 @@ _BEAT_IS_SILENT = 5.0
 def checks(config: Config) -> Iterator[Check]:
     """Stops at the first answer without which the next question has no meaning."""
     try:
+        # First of all: what `connect` sets in its session a transaction pooler would hand to others.
+        refuse_transaction_pooler(config.database_url)
+        yield ok("database", "reachable")
+        yield ok("pooler", "each connection keeps a backend of its own")
         with connect(config, application="celegraph doctor") as conn:
-            server = health.server(conn)
-            yield ok("database", "reachable")
-            try:
-                refuse_transaction_pooler(config.database_url)
-            except PoolerRefused as problem:
-                yield error("pooler", str(problem))
-                return
-            yield ok("pooler", "each connection keeps a backend of its own")
-            yield _server(server)
-            try:
-                version = check_schema(conn)
-            except CelegraphError as problem:
-                yield error("schema", str(problem))
-                return
-            yield ok("schema", f"version {version}")
+            yield _server(health.server(conn))
+            yield ok("schema", f"version {check_schema(conn)}")
             yield from _ticks(conn, config)
             yield _backlog(health.backlog(conn), config)
+    except PoolerRefused as problem:
+        yield error("pooler", str(problem))
+    except CelegraphError as problem:
+        yield error("schema", str(problem))
     except Exception as problem:
         if (words := in_words(problem)) is None:
             raise

@@ -8,7 +8,7 @@ from typing import Any
 
 from celegraph.cli.check import Check, error, ok, warning
 from celegraph.errors import CelegraphError
-from celegraph.tasks.broker import BrokerFacts, check_broker
+from celegraph.tasks.broker import BrokerFacts, check_connection
 from celegraph.tasks.installation import Installation
 
 # Seconds that workers have to answer; all of them are spent, since nobody knows how many there are.
@@ -21,9 +21,8 @@ def checks(inst: Installation) -> Iterator[Check]:
     """Broker first: without it there is nobody to ask."""
     yield _msgpack()
     # With time limits of its own; what is sent below would wait for a dead broker for ever.
-    connection = inst.app.connection_for_read()
     try:
-        facts = check_broker(connection.as_uri(include_password=True), connection.transport_options)
+        facts = check_connection(inst.app.connection_for_read())
     except CelegraphError as problem:
         yield error("broker", str(problem))
         return

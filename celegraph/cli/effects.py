@@ -18,6 +18,7 @@ _SHOWN = (
     "mode",
     "status",
     "attempts",
+    "duplicates_prevented",
     "provider_ref",
     "owner",
     "doubt_after",
@@ -40,11 +41,11 @@ def effects(settings: Settings, run_id: str) -> None:
         say("no effects")
         return
     say_table(
-        ("key", "tool", "status", "attempts", "reference", "changed", "step", "slot"),
+        ("key", "tool", "mode", "status", "attempts", "reference", "changed", "step", "slot"),
         (_row(effect) for effect in found),
     )
 
 
 def _row(e: Effect) -> tuple[str, ...]:
-    ref = e.provider_ref or "-"
-    return e.idempotency_key, e.tool, e.status, str(e.attempts), ref, instant(e.updated_at), e.step, e.slot
+    ref, at = e.provider_ref or "-", instant(e.updated_at)
+    return e.idempotency_key, e.tool, e.mode, e.status, str(e.attempts), ref, at, e.step, e.slot

@@ -29,8 +29,11 @@ class Settings:
     json: bool = False
 
     def install(self) -> Installation:
-        """Make the app's celegraph, or one that knows only the database, what the commands work on."""
-        from celegraph.tasks.installation import ledger_only
+        """Let the helpers work on the app's celegraph, or on one that knows only the database.
+
+        Until the command ends.
+        """
+        from celegraph.tasks.installation import ledger_only, using
 
         # Agents and settings lie where the command is typed, as for `celery -A`.
         if os.getcwd() not in sys.path:
@@ -38,6 +41,7 @@ class Settings:
         inst = _of_app(self.app) if self.app else ledger_only()
         given = {"database_url": self.database_url, "schema": self.schema}
         inst.override(**{name: value for name, value in given.items() if value})
+        click.get_current_context().with_resource(using(inst))
         return inst
 
     def config(self) -> Config:
@@ -52,7 +56,6 @@ def _of_app(name: str) -> Installation:
 
     try:
         app = find_app(name)
-        app.set_current()
         # What a worker does before it starts; it also sets Django up, which may hold the database's URL.
         app.loader.import_default_modules()
     except Exception as error:

@@ -13,6 +13,12 @@ async def forget_failures(pen: Pen, run_id: str) -> None:
     await pen.fetch(Q.forget_failures, {"run_id": run_id})
 
 
+async def called_tasks(pen: Pen, run_id: str, checkpoint_id: str) -> dict[str, str]:
+    """The @tasks that have results in this checkpoint: id -> path, which begins with the caller's."""
+    rows = await pen.fetch(Q.called_tasks, {"run_id": run_id, "checkpoint_id": checkpoint_id})
+    return {row["task_id"]: row["task_path"] for row in rows}
+
+
 async def retries_so_far(pen: Pen, run_id: str) -> int:
     """How often this step has been put to sleep for a transient error."""
     row = await pen.fetch_one(Q.retries_so_far, {"run_id": run_id})

@@ -23,6 +23,7 @@ _OF_THE_RUN = (
     "retry_count",
     "max_crashes",
     "cancel_requested_at",
+    "deadline_at",
     "created_at",
     "updated_at",
     "started_at",

@@ -90,6 +90,18 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
     def sweep_leases() -> None:
         periodic.sweep(inst)
 
+    @app.task(name="celegraph.dispatch_outbox", **_TICK_OPTIONS)
+    def dispatch_outbox() -> None:
+        from celegraph.tasks import dispatch
+
+        dispatch.dispatch(inst)
+
+    @app.task(name="celegraph.reconcile_effects", **_TICK_OPTIONS)
+    def reconcile_effects() -> None:
+        from celegraph.tasks import dispatch
+
+        dispatch.reconcile(inst)
+
     @app.task(name="celegraph.escalate_approvals", **_TICK_OPTIONS)
     def escalate_approvals() -> None:
         periodic.escalate(inst)

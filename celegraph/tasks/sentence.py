@@ -33,22 +33,19 @@ def sentence(seen: Picture, config: Config) -> str:
 def _ready(seen: Picture, config: Config) -> list[str]:
     run = seen.run
     if run.cancel_requested_at is not None:
-        return [
-            f"is to be cancelled, as asked {_ago(seen, run.cancel_requested_at)}",
-            _sweep(seen, "ends it"),
-        ]
+        return [f"is to be cancelled, {_asked_to_stop(seen)}", _sweep(seen, "ends it")]
     wake_in = _seconds(seen, run.wake_at)
     if run.wake_at is not None and wake_in is not None and wake_in > 0:
         why = _reason(seen) or "it was started with a delay"
         asleep = f"sleeps until {moment(run.wake_at)} (in {span(wake_in)}): {why}"
         woken = _sweep(seen, f"wakes it now, since {_answered(seen)}") if seen.answers else ""
-        return [asleep, _deaths(seen), _doubts(seen), woken, _asked(seen, "meanwhile ")]
+        return [asleep, _deaths(seen), _doubts(seen), woken, _asked(seen, "meanwhile "), _limit(seen)]
     if run.started_at is None:
         due = f"was admitted {_ago(seen, run.created_at)} and has not started"
     else:
-        due = f"is due since {span(-(_seconds(seen, run.wake_at or run.updated_at) or 0))}"
+        due = f"has been due for {span(-(_seconds(seen, run.wake_at or run.updated_at) or 0))}"
         due += f", because {_reason(seen)}" if run.reason else ", to go on from where it stands"
-    return [due, _deaths(seen), _doorbell(seen, config), _asked(seen, "meanwhile ")]
+    return [due, _deaths(seen), _doorbell(seen, config), _asked(seen, "meanwhile "), _limit(seen)]
 
 
 def _running(seen: Picture, config: Config) -> list[str]:
@@ -66,7 +63,7 @@ def _running(seen: Picture, config: Config) -> list[str]:
     elif (holder.loop_age_s or 0) > config.hang_after.total_seconds():
         parts.append(f"its event loop hangs for {span(holder.loop_age_s or 0)}: " + _sweep(seen, "fences it"))
     if run.cancel_requested_at is not None:
-        parts.append(f"it stops at its next step, as asked {_ago(seen, run.cancel_requested_at)}")
+        parts.append(f"it stops at its next step, {_asked_to_stop(seen)}")
     elif run.draining:
         parts.append("its worker drains and hands it back at the next step")
     return parts
@@ -75,20 +72,17 @@ def _running(seen: Picture, config: Config) -> list[str]:
 def _waiting(seen: Picture, config: Config) -> list[str]:
     run = seen.run
     if run.cancel_requested_at is not None:
-        return [
-            f"is to be cancelled, as asked {_ago(seen, run.cancel_requested_at)}",
-            _sweep(seen, "ends it"),
-        ]
+        return [f"is to be cancelled, {_asked_to_stop(seen)}", _sweep(seen, "ends it")]
     if run.waits_for == "code":
         return [
-            f"waits for other code since {span(-(_seconds(seen, run.updated_at) or 0))}: {run.reason}",
+            f"has waited for other code for {span(-(_seconds(seen, run.updated_at) or 0))}: {run.reason}",
             "its decisions are kept",
             "start a worker that knows the node again, or cancel it",
         ]
     if seen.answers:
         return [f"waited, and {_answered(seen)}", _sweep(seen, "makes it ready"), _asked(seen, "still ")]
     if seen.open:
-        return [_asked(seen, ""), _doubts(seen), _overdue(seen)]
+        return [_asked(seen, ""), _doubts(seen), _overdue(seen), _limit(seen)]
     # Someone removed the question; no statement of ours leaves a run like this.
     return [f"waits ({run.reason}), but nothing is asked of anybody", "see `celegraph trace`, or cancel it"]
 
@@ -96,7 +90,7 @@ def _waiting(seen: Picture, config: Config) -> list[str]:
 def _paused(seen: Picture, config: Config) -> list[str]:
     since = _ago(seen, seen.run.updated_at)
     if seen.run.cancel_requested_at is not None:
-        return [f"was paused {since} and is to be cancelled", _sweep(seen, "ends it")]
+        return [f"was paused {since} and is to be cancelled, {_asked_to_stop(seen)}", _sweep(seen, "ends it")]
     kept = f"{_answered(seen)}, which is kept" if seen.answers else ""
     return [
         f"was paused {since} ({seen.run.reason}), {_step(seen)}",
@@ -108,9 +102,9 @@ def _paused(seen: Picture, config: Config) -> list[str]:
 
 def _quarantined(seen: Picture, config: Config) -> list[str]:
     if seen.run.cancel_requested_at is not None:
-        return ["is quarantined and to be cancelled", _sweep(seen, "ends it")]
+        return [f"is quarantined and to be cancelled, {_asked_to_stop(seen)}", _sweep(seen, "ends it")]
     return [
-        f"is quarantined since {span(-(_seconds(seen, seen.run.updated_at) or 0))}: it {seen.run.reason}",
+        f"has been quarantined for {span(-(_seconds(seen, seen.run.updated_at) or 0))}: it {seen.run.reason}",
         _doubts(seen),
         f"when the cause is repaired, `celegraph release {seen.run.run_id}` lets it go on",
     ]
@@ -161,6 +155,17 @@ def _seconds(seen: Picture, at: datetime | None) -> float | None:
     if at is None or seen.run.now is None:
         return None
     return (at - seen.run.now).total_seconds()
+
+
+def _asked_to_stop(seen: Picture) -> str:
+    asked = _ago(seen, seen.run.cancel_requested_at)
+    late = (_seconds(seen, seen.run.deadline_at) or 0) < 0
+    return f"for its deadline has passed (asked {asked})" if late else f"as asked {asked}"
+
+
+def _limit(seen: Picture) -> str:
+    at = seen.run.deadline_at
+    return f"it is cancelled unless it ends by {moment(at)}" if at is not None else ""
 
 
 def _ago(seen: Picture, at: datetime | None) -> str:
@@ -219,6 +224,7 @@ def _question(seen: Picture, q: Question) -> str:
         "interrupt": f"approval of {q.tool!r}" if q.tool else "a question of the graph",
         "effect": f"approval of {q.tool!r}",
         "doubt": f"whether {q.tool!r} happened",
+        "drift": f"whether {q.tool!r} shall be called again with other arguments",
     }[q.kind]
     until = ""
     if q.deadline_at is not None and q.deadline_in_s is not None:

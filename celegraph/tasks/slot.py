@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from celegraph.agent.home import noted, task_factory
 from celegraph.config import Config
 from celegraph.ledger.pen import Pen
+from celegraph.tasks import hooks
 from celegraph.tasks.heart import Heart
 
 P = ParamSpec("P")
@@ -48,7 +49,8 @@ class NodeExecutor(ThreadPoolExecutor):
 
         def work() -> T:
             try:
-                return job()
+                with hooks.calling(hooks.around_node):
+                    return job()
             except SystemExit as error:
                 raise NodeExited(f"a node called sys.exit({error.code!r})") from error
             finally:
@@ -111,6 +113,7 @@ class Slot:
             with contextlib.suppress(Exception):  # broken is as good as closed
                 self.pen.hang_up()
             self.pen = None
+        self.heart.stop()
         # The loop is not closed: closing waits for threads, and those are why we are here.
         self.executor.shutdown(wait=False, cancel_futures=True)
         if getattr(_local, "slot", None) is self:
@@ -126,6 +129,14 @@ def current_slot(config: Config) -> Slot:
     if slot is None or slot.pid != os.getpid() or slot.config != config:
         slot = _local.slot = Slot(config)
     return slot
+
+
+def close_current() -> None:
+    """Give up this thread's idle slot, if it has one, and its connections; the next attempt opens another."""
+    slot: Slot | None = getattr(_local, "slot", None)
+    if slot is not None and slot.pid == os.getpid():
+        slot.discard()
+        slot.heart.join(5.0)
 
 
 def drain_current(reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Send, interrupt
 
 from celegraph.testing.driver import Driven, Driver
-from tests.support.driving import sweep
+from tests.support.driving import connection, sweep
 from tests.support.shapes import Graph, State, chain
 
 
@@ -116,18 +117,16 @@ def test_a_worker_whose_clock_is_behind_is_refused_and_hides_no_progress(
     drive: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hour = 3600 * 10**9
-    real = checkpoint_ids.time.time_ns
-
-    def ahead() -> int:
-        return real() + hour
+    real = time.time_ns
+    monkeypatch.setattr(checkpoint_ids, "_last_v6_timestamp", None)  # put back when the test is over
 
     def node(state: State) -> State:
         return {"seen": [interrupt("go?")]}
 
     with monkeypatch.context() as fast:
-        fast.setattr(checkpoint_ids.time, "time_ns", ahead)
+        fast.setattr(time, "time_ns", lambda: real() + hour)
         run = drive(chain(node), {}, sleeps=False)
-    monkeypatch.setattr(checkpoint_ids, "_last_v6_timestamp", None)  # another process has no such memory
+    checkpoint_ids._last_v6_timestamp = None  # another process has no such memory
     head = newest_checkpoint(run)
 
     run.resume(["approve"])
@@ -137,14 +136,12 @@ def test_a_worker_whose_clock_is_behind_is_refused_and_hides_no_progress(
     assert newest_checkpoint(run) == head
 
     with monkeypatch.context() as synchronised:
-        synchronised.setattr(checkpoint_ids.time, "time_ns", lambda: real() + 2 * hour)
+        synchronised.setattr(time, "time_ns", lambda: real() + 2 * hour)
         run.pass_time("1h").resume()
     assert run.output["seen"] == [True]
 
 
 def newest_checkpoint(run: Driven) -> Any:
-    from tests.support.driving import connection
-
     with connection(run) as conn:
         row = conn.execute(
             "SELECT max(checkpoint_id) AS id FROM checkpoints WHERE thread_id = %s", (run.run_id,)

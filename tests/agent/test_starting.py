@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from langgraph.func import entrypoint, task
@@ -13,7 +12,7 @@ from celegraph.testing.driver import Driver
 from tests.support.driving import kinds, taken_over
 from tests.support.dying import die, process_dies
 from tests.support.log import Log
-from tests.support.shapes import State, chain
+from tests.support.shapes import Graph, State, chain, parallel
 
 
 def test_a_new_run_starts_with_its_input_and_ends_with_the_graphs_state(drive: Driver) -> None:
@@ -44,7 +43,7 @@ def test_sync_and_async_nodes_run_in_one_graph(drive: Driver) -> None:
 def test_an_entrypoint_whose_body_dies_before_the_first_checkpoint_gets_its_input_again(
     drive: Driver, log: Log
 ) -> None:
-    @entrypoint()  # type: ignore[call-overload,untyped-decorator]
+    @entrypoint()
     def double(n: int) -> int:
         log(f"body {n}")
         if log.count("body 21") == 1:
@@ -63,7 +62,7 @@ def test_an_entrypoint_with_tasks_runs_to_its_value(drive: Driver) -> None:
     def add(a: int, b: int) -> int:
         return a + b
 
-    @entrypoint()  # type: ignore[call-overload,untyped-decorator]
+    @entrypoint()
     def total(numbers: list[int]) -> int:
         return sum(add(a, 1).result() for a in numbers)
 
@@ -90,8 +89,7 @@ def test_a_run_whose_process_died_goes_on_after_the_last_finished_node(drive: Dr
 
 
 def test_finished_siblings_of_a_node_that_died_do_not_run_again(drive: Driver, log: Log) -> None:
-    def build() -> Any:
-        from tests.support.shapes import parallel
+    def build() -> Graph:
 
         async def quick(state: State) -> State:
             log("quick")

@@ -1,4 +1,4 @@
-"""A log as the tests' oracle, and `drive` on a database of the test's own."""
+"""A log as the tests' oracle, `drive` on a database of the test's own, and scenes with real workers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from celegraph.testing.database import Ledger
 from celegraph.testing.driver import Driver
+from tests.crash.conftest import scene as scene
 from tests.support.log import Log
 
 

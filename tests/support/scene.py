@@ -20,6 +20,7 @@ from celegraph.ledger.connect import Conn, connect
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.runs import Event, Run
 from tests.support.app import AGENTS, CELERY, make_app
+from tests.support.caller import Caller
 from tests.support.gates import DIRECTORY, Gates
 from tests.support.graphs import PROVIDER
 from tests.support.process import ROOT
@@ -116,6 +117,13 @@ class Scene:
         self._stack.callback(beat.kill)
         beat.start()
         return beat
+
+    def caller(self, *words: str, env: Mapping[str, str] | None = None) -> Caller:
+        """A web process that is doing it (see `Caller`)."""
+        caller = Caller(*words, directory=self.directory, env=self.env() if env is None else env)
+        self._stack.callback(caller.kill)
+        caller.launch()
+        return caller
 
     # -- the web process's side --------------------------------------------------------------------
 

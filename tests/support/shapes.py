@@ -47,7 +47,7 @@ def parallel(*nodes: Node, then: Node | None = None) -> Graph:
 
 def add(graph: Graph, node: Node, retry: RetryPolicy | Sequence[RetryPolicy] | None = None) -> None:
     """Add a node under its function's name."""
-    graph.add_node(name_of(node), node, retry_policy=retry)  # type: ignore[arg-type]
+    graph.add_node(name_of(node), node, retry_policy=retry)  # type: ignore[call-overload]
 
 
 def name_of(node: Node) -> str:

@@ -107,15 +107,27 @@ CREATE TABLE effects (
     duplicates_prevented integer NOT NULL DEFAULT 0,
     owner           text,
     doubt_after     timestamptz,
+    task_id         text,
+    execution       text,
+    released_at     timestamptz,
+    next_try_at     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT ledger_now(),
     updated_at      timestamptz NOT NULL DEFAULT ledger_now(),
     CONSTRAINT effects_once_per_slot UNIQUE (run_id, step, tool, slot),
     CONSTRAINT effects_mode CHECK (mode IN ('call', 'outbox', 'read')),
     CONSTRAINT effects_status CHECK (status IN ('pending', 'sent', 'confirmed', 'failed')),
-    CONSTRAINT effects_pending_has_horizon CHECK (status <> 'pending' OR doubt_after IS NOT NULL),
+    -- Only an intent that nobody has tried yet is pending without a call to be in doubt about.
+    CONSTRAINT effects_pending_has_horizon CHECK
+        (status <> 'pending' OR doubt_after IS NOT NULL OR (mode = 'outbox' AND attempts = 0)),
+    CONSTRAINT effects_outbox_whole CHECK
+        (mode = 'outbox' OR (task_id IS NULL AND released_at IS NULL AND next_try_at IS NULL)),
     CONSTRAINT effects_failed_says_why CHECK (status <> 'failed' OR error IS NOT NULL)
 );
 CREATE INDEX effects_in_doubt ON effects (doubt_after) WHERE status = 'pending';
+CREATE INDEX effects_unreleased ON effects (run_id, task_id)
+    WHERE mode = 'outbox' AND released_at IS NULL;
+CREATE INDEX effects_dispatching ON effects (next_try_at)
+    WHERE mode = 'outbox' AND released_at IS NOT NULL AND next_try_at IS NOT NULL;
 CREATE INDEX effects_by_ref ON effects (provider_ref) WHERE provider_ref IS NOT NULL;
 
 CREATE TABLE approvals (
@@ -224,5 +236,21 @@ CREATE TRIGGER celegraph_fence BEFORE INSERT OR UPDATE ON checkpoints
     FOR EACH ROW EXECUTE FUNCTION celegraph_fence();
 CREATE TRIGGER celegraph_fence BEFORE INSERT OR UPDATE ON checkpoint_writes
     FOR EACH ROW EXECUTE FUNCTION celegraph_fence();
+-- The outbox: an intent is released in the transaction that makes its node's writes durable.  Negative
+-- idx are LangGraph's special rows (error, interrupt, resume), which do not mean that the node is done.
+CREATE FUNCTION celegraph_release_outbox() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    WITH released AS (
+        UPDATE effects SET released_at = ledger_now(), next_try_at = ledger_now()
+         WHERE run_id = NEW.thread_id AND task_id = NEW.task_id AND mode = 'outbox' AND released_at IS NULL
+        RETURNING run_id, idempotency_key, tool
+    )
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'effect released', jsonb_build_object('key', idempotency_key, 'tool', tool) FROM released;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER celegraph_release_outbox AFTER INSERT ON checkpoint_writes
+    FOR EACH ROW WHEN (NEW.idx >= 0) EXECUTE FUNCTION celegraph_release_outbox();
+
 CREATE TRIGGER celegraph_journal AFTER INSERT ON checkpoints
     FOR EACH ROW EXECUTE FUNCTION celegraph_journal();

@@ -16,6 +16,12 @@ DELETE FROM checkpoint_writes w
    AND current_setting('celegraph.fence', true) = (
        SELECT run_id || ':' || epoch FROM run_leases WHERE run_id = %(run_id)s FOR SHARE);
 
+-- name: called_tasks
+-- The @tasks that wrote into this checkpoint.  Their path holds the path of the task that called them.
+SELECT DISTINCT task_id, task_path FROM checkpoint_writes
+ WHERE thread_id = %(run_id)s AND checkpoint_ns = '' AND checkpoint_id = %(checkpoint_id)s
+   AND starts_with(task_path, '~__pregel_push, ~');
+
 -- name: retries_so_far
 -- Read again at the failure: a checkpoint written in this attempt has forgiven the earlier ones.
 SELECT retry_count FROM runs WHERE run_id = %(run_id)s;

@@ -162,7 +162,9 @@ WITH effect AS (
        SET status = %(status)s, provider_ref = coalesce(%(ref)s, provider_ref),
            result = CASE WHEN %(status)s = 'failed' THEN NULL
                          WHEN status = 'sent' THEN result ELSE %(result)s::jsonb END,
-           error = %(error)s::jsonb, updated_at = ledger_now()
+           error = %(error)s::jsonb, updated_at = ledger_now(),
+           -- An intent that did not happen is tried again; every other answer ends its dispatch.
+           next_try_at = CASE WHEN mode = 'outbox' AND %(again)s THEN ledger_now() END
      WHERE idempotency_key = %(key)s
        AND (status = 'pending' OR (status = 'sent' AND %(status)s = 'confirmed'))
        AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
@@ -180,6 +182,16 @@ WITH effect AS (
            'status', %(status)s::text, 'by', %(by)s::text)) FROM effect
 )
 SELECT effect.run_id, (SELECT approval_id FROM question LIMIT 1) AS approval_id FROM effect;
+
+-- name: resting_doubts
+-- Calls in doubt, past their horizon, of runs that nobody advances just now; the longest unasked first.
+WITH due AS (
+    SELECT e.idempotency_key FROM effects e JOIN runs r USING (run_id)
+     WHERE e.status = 'pending' AND e.mode = 'call' AND e.doubt_after <= ledger_now()
+       AND e.tool = ANY(%(tools)s) AND r.status <> 'running'
+     ORDER BY e.doubt_after LIMIT %(limit)s FOR UPDATE OF e SKIP LOCKED
+)
+SELECT e.*, true AS doubt_passed FROM effects e JOIN due USING (idempotency_key);
 
 -- name: key_of_ref
 SELECT idempotency_key FROM effects WHERE provider_ref = %(ref)s ORDER BY created_at LIMIT 2;
