@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from celegraph.tasks.advance import Advanced, advance
 from celegraph.tasks.installation import Installation
+from celegraph.tasks.slot import current_slot
 
 
 def drive_inline(inst: Installation, run_id: str) -> Advanced:
@@ -16,11 +17,15 @@ def drive_inline(inst: Installation, run_id: str) -> Advanced:
     except RuntimeError:
         return _until_rest(inst, run_id)
     # The caller is async (an ASGI view under test): a loop cannot run inside a loop.
-    found: list[Advanced] = []
-    thread = threading.Thread(target=lambda: found.append(_until_rest(inst, run_id)))
-    thread.start()
-    thread.join()
-    return found[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_in_a_passing_thread, inst, run_id).result()
+
+
+def _in_a_passing_thread(inst: Installation, run_id: str) -> Advanced:
+    try:
+        return _until_rest(inst, run_id)
+    finally:
+        current_slot(inst.config).discard()  # nobody comes back to this thread's pen and heart
 
 
 def _until_rest(inst: Installation, run_id: str) -> Advanced:

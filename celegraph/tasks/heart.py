@@ -45,6 +45,12 @@ class Heart:
         self._nudge = threading.Event()
         self._thread: threading.Thread | None = None
         self._conn: Conn | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Beat no more; the thread ends and closes its connection."""
+        self._stopped = True
+        self._nudge.set()
 
     @contextlib.contextmanager
     def beating(self, attempt: Attempt) -> Iterator[Pulse]:
@@ -70,7 +76,7 @@ class Heart:
             self.nudge()
 
     def _beat_for_ever(self) -> None:
-        while True:
+        while not self._stopped:
             self._nudge.wait(self._config.beat_every.total_seconds())
             self._nudge.clear()
             pulse = self._pulse
@@ -83,6 +89,7 @@ class Heart:
                 # The database may be back at the next beat; the lease is long enough for several.
                 logger.warning("heartbeat failed", extra={"run_id": attempt.run_id, "error": repr(error)})
                 self._drop()
+        self._drop()
 
     def _beat(self, attempt: Attempt, pulse: Pulse) -> None:
         if self._conn is None or self._conn.closed:

@@ -27,13 +27,16 @@ class _Publisher(threading.local):
 
     connection: Connection | None = None
     pid: int = 0
+    inst: Installation | None = None
 
 
 _publisher = _Publisher()
 
 
 def _connection(inst: Installation) -> Connection:
-    if _publisher.connection is None or _publisher.pid != os.getpid():
+    if _publisher.inst is not inst or _publisher.pid != os.getpid():
+        _drop()  # another app's broker, or the parent's socket, which is left to the parent
+    if _publisher.connection is None:
         limit = inst.config.publish_timeout.total_seconds()
         host = inst.app.connection_for_write()
         options = dict(host.transport_options or {})
@@ -48,7 +51,7 @@ def _connection(inst: Installation) -> Connection:
             "interval_max": 0,
         }
         _publisher.connection = host.clone(transport_options=options, connect_timeout=limit / 2)
-        _publisher.pid = os.getpid()
+        _publisher.pid, _publisher.inst = os.getpid(), inst
     return _publisher.connection
 
 

@@ -104,6 +104,7 @@ class Slot:
             with contextlib.suppress(Exception):  # broken is as good as closed
                 self.pen.hang_up()
             self.pen = None
+        self.heart.stop()
         # The loop is not closed: closing waits for threads, and those are why we are here.
         self.executor.shutdown(wait=False, cancel_futures=True)
         if getattr(_local, "slot", None) is self:
@@ -116,7 +117,10 @@ _local = threading.local()
 def current_slot(config: Config) -> Slot:
     """This thread's slot.  A forked child never uses its parent's."""
     slot: Slot | None = getattr(_local, "slot", None)
-    if slot is None or slot.pid != os.getpid() or slot.config != config:
+    if slot is not None and slot.pid == os.getpid() and slot.config != config:
+        slot.discard()  # a second app in this thread: its runs are in another database
+        slot = None
+    if slot is None or slot.pid != os.getpid():
         slot = _local.slot = Slot(config)
     return slot
 
