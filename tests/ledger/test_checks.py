@@ -109,7 +109,10 @@ def test_an_interrupt_has_one_open_question_and_an_approval_pays_for_one_effect(
     conn: Conn, admit: Callable[[str], str]
 ) -> None:
     ask(conn, admit("run-1"), "ap-1", "i-1")
-    with pytest.raises(psycopg.errors.UniqueViolation, match="approvals_one_open_per_interrupt"), conn.transaction():
+    with (
+        pytest.raises(psycopg.errors.UniqueViolation, match="approvals_one_open_per_interrupt"),
+        conn.transaction(),
+    ):
         ask(conn, "run-1", "ap-2", "i-1")
 
     ask(conn, "run-1", "ap-3", "i-2")
