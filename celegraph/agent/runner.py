@@ -35,6 +35,7 @@ from celegraph.agent.plan import (
     choose,
 )
 from celegraph.agent.situation import Situation, look
+from celegraph.agent.tool_calls import ToolCallNames
 from celegraph.ledger import checkpoints, effects
 from celegraph.ledger.outcomes import (
     Abandoned,
@@ -76,8 +77,10 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
             # Equal to what is stored, so LangGraph resumes a started run instead of starting it twice.
             "metadata": {"run_id": run_id},
             "max_concurrency": attempt.config.max_concurrency,
+            "callbacks": [ToolCallNames()],
         },
     )
+    attempt.saver.before_writes[:] = [attempt.before_writes]
     attempt.graph = graph
     leave = enter(attempt)
     try:
@@ -94,6 +97,8 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
 
 async def _advance(go: _Drive) -> Outcome:
     attempt = go.attempt
+    if attempt.run.cancel_requested_at is not None:
+        return Cancelled(CANCEL)
     if attempt.epoch > 1:
         for effect in await effects.of_run(attempt.pen, attempt.run_id):
             attempt.effects.put(effect)

@@ -7,7 +7,7 @@ because of rows, and this finds the rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 
 from celegraph.config import Config
@@ -34,10 +34,18 @@ class SweepReport:
         return {name: len(values) for name, values in asdict(self).items()}
 
 
-def sweep_once(conn: Conn, config: Config, *, limit: int = 500, started: bool = False) -> SweepReport:
+def sweep_once(
+    conn: Conn,
+    config: Config,
+    *,
+    limit: int = 500,
+    started: bool = False,
+    queued: Callable[[], int | None] = lambda: None,
+) -> SweepReport:
     """Recover runs whose owner is gone, wake runs with an answer, and name the runs to ring.
 
     `started`: a worker has just come up, so runs waiting for other code get another look.
+    `queued`: how many doorbells lie in the queue (None: unknown); asked only when one seems lost.
     """
     report = SweepReport()
     _recover_dead(conn, config, limit, report)
@@ -46,13 +54,13 @@ def sweep_once(conn: Conn, config: Config, *, limit: int = 500, started: bool = 
     report.woken += _ids(conn.execute(Q.wake_decided, {"limit": limit}).fetchall())
     if started:
         report.woken += _ids(conn.execute(Q.wake_for_code, {"limit": limit}).fetchall())
-    for run_id in _ids(conn.execute(Q.cancelling, {"limit": limit}).fetchall()):
-        if conn.execute(
-            load("runs").cancel_resting, {"run_id": run_id, "reason": "cancelled on request"}
-        ).fetchone():
-            report.cancelled.append(run_id)
+    conn.execute(Q.past_deadline, {"limit": limit})
+    for row in conn.execute(Q.cancelling, {"limit": limit}).fetchall():
+        if conn.execute(load("runs").cancel_resting, row).fetchone():
+            report.cancelled.append(row["run_id"])
     # Booked last, so that what was just made ready is rung by this very sweep.
     report.ring = _ids(conn.execute(Q.due_rings, {"limit": limit}).fetchall())
+    report.ring += _lost(conn, limit, queued)
     conn.execute(Q.tick, {"name": "sweep", "report": json.dumps(report.counts())})
     return report
 
@@ -78,6 +86,17 @@ def _recover_dead(conn: Conn, config: Config, limit: int, report: SweepReport) -
         report.recovered.append(run["run_id"])
         if holder is not None:
             _terminate(conn, run["run_id"], run["lock_key"], holder, report)
+
+
+def _lost(conn: Conn, limit: int, queued: Callable[[], int | None]) -> list[str]:
+    """Runs whose doorbell is gone: its message died with a worker, or with the broker's memory."""
+    waiting = conn.execute(Q.unanswered, {"limit": limit}).fetchone()
+    if waiting is None or not waiting["overdue"]:
+        return []
+    depth = queued()
+    if depth is None or depth >= waiting["rung"]:
+        return []
+    return _ids(conn.execute(Q.lost_rings, {"limit": waiting["rung"] - depth}).fetchall())
 
 
 def _terminate(conn: Conn, run_id: str, lock_key: int, pid: int, report: SweepReport) -> None:

@@ -6,17 +6,20 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
+from signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
 from celegraph.agent.attempt import Attempt
-from celegraph.agent.graphs import bind, fingerprint
+from celegraph.agent.graphs import Graph, bind, fingerprint
 from celegraph.agent.runner import drive
 from celegraph.agent.saver import Saver
+from celegraph.agent.spec import Agent
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
-from celegraph.ledger.outcomes import Abandoned, Failed, Outcome
+from celegraph.ledger.db_errors import is_lost
+from celegraph.ledger.outcomes import Abandoned, Failed, Outcome, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
-from celegraph.tasks import drain
+from celegraph.tasks import drain, hooks
 from celegraph.tasks.heart import LOST, Pulse
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.settle import settle
@@ -29,6 +32,10 @@ logger = logging.getLogger("celegraph")
 _WAIT_FOR_LOCK = 2.0
 # Seconds to wait for what an attempt left behind before the whole slot is thrown away.
 _WAIT_FOR_LEFTOVERS = 5.0
+# What billiard's children exit with when a signal ends them in the middle of a task: -(256 - signal).
+_SIGNALLED = frozenset(signal - 256 for signal in (SIGHUP, SIGINT, SIGQUIT, SIGTERM))
+# Seconds.  When a whole process group gets SIGTERM, the child may be faster than the main process.
+_FLAG_WITHIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -49,27 +56,36 @@ class _Held:
 def advance(inst: Installation, run_id: str) -> Advanced:
     """Advance the run as far as it goes, in this thread.
 
-    Celery's own SystemExit (negative codes) passes, with the run handed back; everything user code can
-    raise has become an outcome before it gets here.
+    Celery's own SystemExit passes, with the run handed back when the worker drains; everything user
+    code can raise has become an outcome before it gets here.
     """
     slot = current_slot(inst.config)
+    slot.drain_asked = None
     held = _Held()
     try:
-        return slot.run(_advance(inst, slot, run_id, held))
+        with hooks.calling(hooks.around_attempt):
+            return slot.run(_advance(inst, slot, run_id, held))
     except (SystemExit, KeyboardInterrupt) as error:
-        code = error.code if isinstance(error, SystemExit) else None
         if held.run is None:
             raise
-        if isinstance(error, KeyboardInterrupt) or (isinstance(code, int) and code < 0) or drain.requested():
+        if type(error) is SystemExit and error.code not in _SIGNALLED:
+            # An async node called sys.exit(): its failure, not the worker's end.
+            return _fail_elsewhere(inst, held.run, NodeExited(f"a node called sys.exit({error.code!r})"))
+        if drain.requested(within=_FLAG_WITHIN):
             _hand_back(inst, held.run, "drained")
-            raise
-        # An async node called sys.exit(): its failure, not the worker's end.
-        return _fail_elsewhere(inst, held.run, NodeExited(f"a node called sys.exit({code!r})"))
+        # Else a hard time limit (or a revoke) ends this very step, and the next attempt may meet the same:
+        # the lock is free, the sweep or the next doorbell counts a death.
+        raise
+    except Exception as error:
+        if held.run is not None and is_lost(error):
+            # PostgreSQL went away while the outcome was written; no fault of the run's.
+            _hand_back(inst, held.run, "abandoned")
+        raise
 
 
 async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> Advanced:
-    pen = await slot.ready_pen()
-    if not await _lock(pen, run_id):
+    pen, locked = await _lock(slot, run_id)
+    if not locked:
         return Advanced(await _status(pen, run_id))
     held.run = await _begin(inst, pen, run_id)
     if held.run is None:
@@ -93,7 +109,21 @@ async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> 
     return Advanced(settled.status, settled.ring)
 
 
-async def _lock(pen: Pen, run_id: str) -> bool:
+async def _lock(slot: Slot, run_id: str) -> tuple[Pen, bool]:
+    """The slot's pen, and whether it holds the run's lock now."""
+    pen = await slot.ready_pen()
+    try:
+        return pen, await _try_for_a_while(pen, run_id)
+    except Exception as error:
+        if not is_lost(error):
+            raise
+    # The pen died while it lay idle (PostgreSQL was restarted); nothing was held with it.
+    await slot.drop_pen()
+    pen = await slot.ready_pen()
+    return pen, await _try_for_a_while(pen, run_id)
+
+
+async def _try_for_a_while(pen: Pen, run_id: str) -> bool:
     deadline = time.monotonic() + _WAIT_FOR_LOCK
     while not await leases.try_lock(pen, run_id):
         if await leases.busy(pen, run_id) or time.monotonic() > deadline:
@@ -114,11 +144,12 @@ async def _status(pen: Pen, run_id: str) -> str | None:
     return await leases.status(pen, run_id)
 
 
-async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[Attempt, Outcome, str]:
-    loop = asyncio.get_running_loop()
+async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[Attempt, Outcome, str | None]:
     saver = Saver(pen)
-    attempt = Attempt(run, inst.agent(run.agent), inst.policy(run.agent), inst.config, pen, saver, loop)
-    graph = inst.graph(run.agent)
+    spec, graph, problem = _agent_here(inst, run)
+    attempt = Attempt(run, spec, inst.policy_of(spec), inst.config, pen, saver, asyncio.get_running_loop())
+    if graph is None:
+        return attempt, Waiting(problem, waits_for="code"), None
     with slot.heart.beating(attempt) as pulse:
         ticker = asyncio.ensure_future(_tick(slot, attempt, pulse))
         try:
@@ -130,12 +161,23 @@ async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[
     return attempt, outcome, fingerprint(graph)
 
 
+def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]:
+    """The run's agent, if this worker's code has it; a run must not die of a deploy that is under way."""
+    try:
+        spec = inst.agent(run.agent)
+        return spec, inst.graph(run.agent), ""
+    except Exception as error:
+        logger.error("agent unusable here", extra={"run_id": run.run_id, "error": repr(error)})
+        return Agent(graph=None), None, f"graph changed: agent {run.agent!r} is not usable here ({error})"
+
+
 async def _tick(slot: Slot, attempt: Attempt, pulse: Pulse) -> None:
     """Proves that the loop is alive, and watches for the worker's drain."""
     while True:
         pulse.loop_seen = time.monotonic()
-        if attempt.drain_reason is None and drain.requested():
-            attempt.request_drain("worker drains")
+        asked = "worker drains" if drain.requested() else slot.drain_asked
+        if attempt.drain_reason is None and asked is not None:
+            attempt.request_drain(asked)
             slot.heart.nudge()
         await asyncio.sleep(0.2)
 

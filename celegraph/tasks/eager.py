@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+import threading
 
 from celegraph.tasks.advance import Advanced, advance
 from celegraph.tasks.installation import Installation
-from celegraph.tasks.slot import current_slot
+from celegraph.tasks.slot import close_current
 
 
 def drive_inline(inst: Installation, run_id: str) -> Advanced:
@@ -17,15 +17,18 @@ def drive_inline(inst: Installation, run_id: str) -> Advanced:
     except RuntimeError:
         return _until_rest(inst, run_id)
     # The caller is async (an ASGI view under test): a loop cannot run inside a loop.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_in_a_passing_thread, inst, run_id).result()
+    found: list[Advanced] = []
 
+    def work() -> None:
+        try:
+            found.append(_until_rest(inst, run_id))
+        finally:
+            close_current()  # the slot is this thread's, and nobody else could close it
 
-def _in_a_passing_thread(inst: Installation, run_id: str) -> Advanced:
-    try:
-        return _until_rest(inst, run_id)
-    finally:
-        current_slot(inst.config).discard()  # nobody comes back to this thread's pen and heart
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return found[0]
 
 
 def _until_rest(inst: Installation, run_id: str) -> Advanced:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
+from celegraph.errors import RunMoved
 from celegraph.ledger import approvals, runs
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.approvals import Expired
+from celegraph.ledger.connect import Conn, ledger
 from celegraph.ledger.sweep import SweepReport, record_tick, sweep_once, unring, wake
 from celegraph.tasks.installation import Installation
-from celegraph.tasks.ring import ring
+from celegraph.tasks.ring import depth, ring
 
 logger = logging.getLogger("celegraph")
 
@@ -16,7 +19,7 @@ logger = logging.getLogger("celegraph")
 def sweep(inst: Installation, *, started: bool = False) -> SweepReport:
     """One sweep and its doorbells.  What the broker does not take is due again at the next sweep."""
     with ledger(inst.config) as conn:
-        report = sweep_once(conn, inst.config, started=started)
+        report = sweep_once(conn, inst.config, started=started, queued=lambda: depth(inst))
     missed = ring(inst, report.ring)
     if missed:
         with ledger(inst.config) as conn:
@@ -33,7 +36,8 @@ def escalate(inst: Installation) -> dict[str, int]:
         ready = []
         for question in expired:
             if question.on_timeout == "cancel":
-                runs.cancel(conn, question.run_id, f"approval {question.approval_id} expired")
+                # Already requested by the statement that expired it; this only makes it quick.
+                _cancel_quietly(conn, question)
             elif wake(conn, question.run_id):
                 ready.append(question.run_id)
         report = {"expired": len(expired), "woken": len(ready)}
@@ -43,3 +47,9 @@ def escalate(inst: Installation) -> dict[str, int]:
         with ledger(inst.config) as conn:
             runs.rung(conn, [r for r in ready if r not in missed])
     return report
+
+
+def _cancel_quietly(conn: Conn, question: Expired) -> None:
+    # RunMoved: the run ended by itself meanwhile, which is what was wanted.
+    with contextlib.suppress(RunMoved):
+        runs.cancel(conn, question.run_id, f"approval {question.approval_id} expired")

@@ -13,7 +13,7 @@ from celegraph.ledger.outcomes import Abandoned, Outcome
 logger = logging.getLogger("celegraph")
 
 
-async def settle(attempt: Attempt, outcome: Outcome, fingerprint: str) -> Settled | None:
+async def settle(attempt: Attempt, outcome: Outcome, fingerprint: str | None) -> Settled | None:
     """Write the outcome and end the attempt's right to write.  None: there was nothing we may write."""
     if isinstance(outcome, Abandoned):
         logger.warning("run abandoned", extra={"run_id": attempt.run_id, "reason": outcome.reason})

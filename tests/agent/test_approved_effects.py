@@ -10,8 +10,8 @@ from celegraph.errors import ApprovalRejected
 from celegraph.testing.driver import Driver
 from tests.support.driving import taken_over
 from tests.support.dying import die, process_dies
-from tests.support.graphs import State, chain
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 Refund = EffectFunction[..., str]
 

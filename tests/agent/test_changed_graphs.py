@@ -13,7 +13,7 @@ from langgraph.types import Send, interrupt
 
 from celegraph.testing.driver import Driven, Driver
 from tests.support.driving import connection, sweep
-from tests.support.graphs import Graph, State, chain
+from tests.support.shapes import Graph, State, chain
 
 
 def asking(name: str) -> Graph:

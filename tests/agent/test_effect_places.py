@@ -15,8 +15,8 @@ from celegraph.agent.effect import EffectFunction
 from celegraph.testing.driver import Driver
 from tests.support.driving import taken_over
 from tests.support.dying import die, process_dies
-from tests.support.graphs import Graph, State, chain, parallel
 from tests.support.log import Log
+from tests.support.shapes import Graph, State, chain, parallel
 
 Pay = EffectFunction[[str], str]
 

@@ -18,8 +18,8 @@ from celegraph.errors import AttemptOver, EffectMisuse, EffectOutsideRun
 from celegraph.testing.driver import Driver
 from tests.support.driving import kinds, taken_over
 from tests.support.dying import die, process_dies
-from tests.support.graphs import State, chain
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 
 def test_an_effect_is_claimed_called_recorded_and_its_result_given_to_the_node(
@@ -248,7 +248,7 @@ def test_a_thread_left_over_from_an_ended_attempt_may_not_act(drive: Driver, log
 
 
 def test_a_call_at_work_when_a_sibling_fails_is_finished_and_recorded(drive: Driver, log: Log) -> None:
-    from tests.support.graphs import parallel
+    from tests.support.shapes import parallel
 
     started = asyncio.Event()
 

@@ -16,8 +16,8 @@ from celegraph.tasks.resolve import NotResolvable, resolve_effect
 from celegraph.testing.driver import Driven, Driver
 from tests.support.driving import kinds, taken_over
 from tests.support.dying import die, process_dies
-from tests.support.graphs import Graph, State, chain
 from tests.support.log import Log
+from tests.support.shapes import Graph, State, chain
 
 
 def dying_payer(log: Log, *, acts_first: bool = True, **options: Any) -> Graph:

@@ -10,8 +10,8 @@ from langgraph.graph import END, START, StateGraph
 import celegraph
 from celegraph.testing.driver import Driver
 from tests.support.driving import event, kinds
-from tests.support.graphs import State, chain
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 
 def test_a_transient_error_sleeps_in_the_database_and_the_node_runs_again(drive: Driver, log: Log) -> None:

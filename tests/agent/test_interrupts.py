@@ -13,8 +13,8 @@ import celegraph
 from celegraph.errors import DecisionRefused
 from celegraph.testing.driver import Driver
 from tests.support.driving import connection, event, kinds
-from tests.support.graphs import Graph, State, chain, parallel
 from tests.support.log import Log
+from tests.support.shapes import Graph, State, chain, parallel
 
 
 def two_askers(log: Log) -> Graph:

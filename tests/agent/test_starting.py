@@ -11,8 +11,8 @@ from celegraph.tasks import advance
 from celegraph.testing.driver import Driver
 from tests.support.driving import kinds, taken_over
 from tests.support.dying import die, process_dies
-from tests.support.graphs import Graph, State, chain, parallel
 from tests.support.log import Log
+from tests.support.shapes import Graph, State, chain, parallel
 
 
 def test_a_new_run_starts_with_its_input_and_ends_with_the_graphs_state(drive: Driver) -> None:

@@ -45,6 +45,13 @@ WITH due AS (
            decision = jsonb_build_object('verb', 'expire')
       FROM due WHERE a.approval_id = due.approval_id AND a.deadline_at <= ledger_now()
     RETURNING a.approval_id, a.run_id, coalesce(a.policy ->> 'on_timeout', 'reject') AS on_timeout
+), cancelling AS (
+    -- In the same statement: a process that dies right after must not leave an expired question whose
+    -- run would take it for a reject.
+    UPDATE runs r SET cancel_requested_at = coalesce(r.cancel_requested_at, ledger_now())
+      FROM expired e
+     WHERE r.run_id = e.run_id AND e.on_timeout = 'cancel'
+       AND r.status NOT IN ('finished', 'failed', 'cancelled')
 ), event AS (
     INSERT INTO run_events (run_id, kind, data)
     SELECT run_id, 'expired', jsonb_build_object('approval_id', approval_id, 'on_timeout', on_timeout) FROM expired

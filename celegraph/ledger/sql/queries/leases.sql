@@ -88,7 +88,7 @@ WITH old AS (
     RETURNING r.run_id, r.status, r.wake_at IS NOT NULL AS sleeps, c.cause, c.epoch, c.worker_id, c.crashes, c.hangs
 ), closed AS (
     UPDATE approvals a SET status = 'cancelled', decided_at = ledger_now(), consumed_at = ledger_now()
-      FROM run WHERE a.run_id = run.run_id AND run.status = 'cancelled' AND a.status = 'open'
+      FROM run WHERE a.run_id = run.run_id AND run.status = 'cancelled' AND a.status = 'open' AND a.kind <> 'doubt'
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
     SELECT run_id, epoch, cause, jsonb_build_object('worker', worker_id, 'crashes', crashes, 'hangs', hangs,
@@ -105,6 +105,12 @@ UPDATE run_leases l
   FROM runs r
  WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s AND r.run_id = l.run_id
 RETURNING r.cancel_requested_at IS NOT NULL AS cancelled;
+
+-- name: look
+-- The same questions without renewing anything: no write, no commit.
+SELECT r.cancel_requested_at IS NOT NULL AS cancelled
+  FROM run_leases l JOIN runs r USING (run_id)
+ WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s;
 
 -- name: settle
 -- running -> whatever the outcome says, in one statement: status, new epoch (which ends this owner's
@@ -137,7 +143,8 @@ WITH lease AS (
 ), closed AS (
     UPDATE approvals a SET status = 'cancelled', decided_at = ledger_now(), consumed_at = ledger_now()
       FROM run
-     WHERE a.run_id = run.run_id AND a.status = 'open' AND run.status IN ('finished', 'failed', 'cancelled')
+     WHERE a.run_id = run.run_id AND a.status = 'open' AND a.kind <> 'doubt'
+       AND run.status IN ('finished', 'failed', 'cancelled')
 ), asked AS (
     INSERT INTO approvals (approval_id, run_id, kind, interrupt_id, ask, prompt, tool, args, args_hash,
                            idempotency_key, policy, deadline_at, next_action_at)
@@ -177,11 +184,14 @@ WITH due AS (
            ring_at = CASE WHEN NOT due.cancelled THEN ledger_now() END,
            finished_at = CASE WHEN due.cancelled THEN ledger_now() END,
            updated_at = ledger_now()
-      FROM due WHERE r.run_id = due.run_id AND r.status IN ('waiting', 'ready')
+      FROM due
+     WHERE r.run_id = due.run_id
+       -- Asked again of the row itself: `decide` may have woken it since `due` was read, and once is enough.
+       AND (r.status = 'waiting' OR (r.status = 'ready' AND (due.cancelled OR r.wake_at > ledger_now())))
     RETURNING r.run_id, r.status
 ), closed AS (
     UPDATE approvals a SET status = 'cancelled', decided_at = ledger_now(), consumed_at = ledger_now()
-      FROM run WHERE a.run_id = run.run_id AND run.status = 'cancelled' AND a.status = 'open'
+      FROM run WHERE a.run_id = run.run_id AND run.status = 'cancelled' AND a.status = 'open' AND a.kind <> 'doubt'
 ), event AS (
     INSERT INTO run_events (run_id, kind, data)
     SELECT run_id, CASE status WHEN 'cancelled' THEN 'cancelled' ELSE 'woken' END, '{}' FROM run

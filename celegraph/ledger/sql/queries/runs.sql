@@ -62,7 +62,8 @@ SELECT seq, at, epoch, kind, data FROM run_events
 INSERT INTO run_events (run_id, epoch, kind, data) VALUES (%(run_id)s, %(epoch)s, %(kind)s, %(data)s::jsonb);
 
 -- name: cancel_resting
--- ready | waiting | paused | quarantined -> cancelled.  Its open questions close with it.
+-- ready | waiting | paused | quarantined -> cancelled.  Its open questions close with it, doubts apart:
+-- whether a call happened is worth knowing also when the run is over.
 WITH run AS (
     UPDATE runs
        SET status = 'cancelled', reason = %(reason)s, waits_for = NULL, wake_at = NULL, ring_at = NULL,
@@ -72,7 +73,7 @@ WITH run AS (
     RETURNING run_id
 ), closed AS (
     UPDATE approvals a SET status = 'cancelled', decided_at = ledger_now(), consumed_at = ledger_now()
-      FROM run WHERE a.run_id = run.run_id AND a.status = 'open'
+      FROM run WHERE a.run_id = run.run_id AND a.status = 'open' AND a.kind <> 'doubt'
 ), event AS (
     INSERT INTO run_events (run_id, kind, data)
     SELECT run_id, 'cancelled', jsonb_build_object('reason', %(reason)s::text) FROM run

@@ -99,14 +99,51 @@ WITH due AS (
 SELECT run_id FROM run;
 
 -- name: cancelling
--- Runs that came to rest with a cancellation requested (the request and the settle crossed).
-SELECT run_id FROM runs
+-- Runs at rest with a cancellation requested (the request and the settle crossed, or a deadline asked).
+SELECT run_id, CASE WHEN deadline_at <= ledger_now() THEN 'deadline passed' ELSE 'cancelled on request' END AS reason
+  FROM runs
  WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined')
  ORDER BY cancel_requested_at LIMIT %(limit)s;
 
+-- name: past_deadline
+-- Any unfinished run whose own deadline has passed is asked to stop; its owner, or `cancelling`, does it.
+WITH due AS (
+    SELECT run_id FROM runs
+     WHERE deadline_at <= ledger_now() AND cancel_requested_at IS NULL
+       AND status NOT IN ('finished', 'failed', 'cancelled')
+     ORDER BY deadline_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), run AS (
+    UPDATE runs r SET cancel_requested_at = ledger_now(), updated_at = ledger_now()
+      FROM due WHERE r.run_id = due.run_id
+    RETURNING r.run_id
+), event AS (
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'cancel requested', jsonb_build_object('reason', 'deadline passed') FROM run
+)
+SELECT run_id FROM run;
+
+-- name: unanswered
+-- Ready runs that were rung a moment ago and have not begun: their doorbells lie in the queue or at a
+-- busy worker, or are lost.  Bounded: beyond the limit the exact number does not matter.
+SELECT count(*) FILTER (WHERE rung_at <= ledger_now() - interval '2 seconds') AS overdue, count(*) AS rung
+  FROM (SELECT rung_at FROM runs WHERE status = 'ready' AND rung_at IS NOT NULL
+         ORDER BY ring_at LIMIT %(limit)s) AS waiting;
+
+-- name: lost_rings
+-- More runs wait for their doorbell than doorbells lie in the queue: so many are lost.  Rung again, the
+-- longest waiting first.
+WITH due AS (
+    SELECT run_id FROM runs
+     WHERE status = 'ready' AND rung_at <= ledger_now() - interval '2 seconds'
+     ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
+  FROM due WHERE r.run_id = due.run_id
+RETURNING r.run_id;
+
 -- name: due_rings
--- Whom to ring.  The ring is booked before it is made: when publishing fails it is due again in a
--- minute, or at once if it never worked (`unring`).
+-- Whom to ring.  The ring is booked before it is made: when publishing fails it is due again at once
+-- (`unring`), when this process dies in between `lost_rings` finds it.
 WITH due AS (
     SELECT run_id FROM runs
      WHERE status = 'ready' AND ring_at <= ledger_now()

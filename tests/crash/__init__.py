@@ -1,0 +1,1 @@
+"""Real processes that die, and what must be true afterwards."""
