@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from celegraph import EffectCall, effect
 from celegraph.testing.driver import Driver
-from tests.support.graphs import Graph, State, chain
 from tests.support.log import Log
+from tests.support.shapes import Graph, State, chain
 
 
 def paying(log: Log, node_name: str, tool: str) -> Graph:

@@ -8,8 +8,8 @@ import pytest
 
 from celegraph import EffectCall, effect
 from celegraph.testing.driver import Driver
-from tests.support.graphs import State, chain
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 
 @pytest.mark.parametrize("run_id", ["r" * 200, "order of anna@example.com", "überprüfung/zahlung 💶"])

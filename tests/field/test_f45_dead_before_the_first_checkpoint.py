@@ -11,8 +11,8 @@ from celegraph.ledger.sweep import sweep_once
 from celegraph.testing.driver import Driver
 from tests.support.driving import kinds
 from tests.support.dying import die, process_dies
-from tests.support.graphs import Graph, State, chain
 from tests.support.log import Log
+from tests.support.shapes import Graph, State, chain
 from tests.support.waiting import eventually
 
 

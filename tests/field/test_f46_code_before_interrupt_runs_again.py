@@ -7,8 +7,8 @@ from langgraph.types import interrupt
 
 from celegraph import EffectCall, effect
 from celegraph.testing.driver import Driver
-from tests.support.graphs import State, chain
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 
 def test_a_notification_before_the_question_is_sent_once(drive: Driver, log: Log) -> None:

@@ -7,8 +7,8 @@ from celegraph.ledger.approvals import Approval
 from celegraph.testing.driver import Driver, Plain
 from tests.support.driving import taken_over
 from tests.support.dying import die, process_dies
-from tests.support.graphs import Graph, State, chain, parallel
 from tests.support.log import Log
+from tests.support.shapes import Graph, State, chain, parallel
 
 
 def branches(log: Log, *, dies: bool) -> Graph:

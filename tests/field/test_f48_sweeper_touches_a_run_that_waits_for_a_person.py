@@ -6,8 +6,8 @@ from langgraph.types import interrupt
 
 from celegraph.testing.driver import Driver
 from tests.support.driving import connection, sweep
-from tests.support.graphs import State, chain
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 
 def test_twenty_sweeps_over_an_expired_lease_enter_no_node_and_keep_the_question(

@@ -8,8 +8,8 @@ from celegraph.tasks.bodies import run_doorbell
 from celegraph.tasks.decide import decide
 from celegraph.tasks.installation import using
 from celegraph.testing.driver import Driver
-from tests.support.graphs import State, chain
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 
 def test_three_more_resumes_enter_nothing_and_change_no_decision(drive: Driver, log: Log) -> None:

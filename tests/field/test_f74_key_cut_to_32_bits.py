@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from celegraph.testing.driver import Driver
-from tests.support.graphs import State, chain
+from tests.support.shapes import State, chain
 
 
 @pytest.mark.parametrize("pair", [("run-17627", "run-41571"), ("run-8630", "run-36230")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from celegraph.testing.driver import Driver
-from tests.support.graphs import State, chain
+from tests.support.shapes import State, chain
 
 
 @pytest.mark.parametrize(

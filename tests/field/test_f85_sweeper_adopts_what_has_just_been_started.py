@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from celegraph.ledger.connect import connect
 from celegraph.ledger.sweep import sweep_once
 from celegraph.testing.driver import Driver
-from tests.support.graphs import State, chain
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 
 def test_two_hundred_runs_started_under_a_tick_every_5_ms_are_entered_once_each(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.graphs import State, chain
+from tests.support.shapes import State, chain
 
 
 def increment(state: State) -> State:

@@ -18,7 +18,7 @@ from celegraph.dev.errors import LocalServersError
 from celegraph.testing import database
 from celegraph.testing.database import fresh_ledger
 from celegraph.testing.driver import Driver
-from tests.support.graphs import State, chain
+from tests.support.shapes import State, chain
 
 
 def asking(state: State) -> State:
