@@ -82,21 +82,6 @@ def test_a_re_run_that_makes_its_calls_in_another_order_performs_none_again(
     assert [a.key for a in run.effects] == run.output["seen"]
 
 
-def test_a_counted_call_reached_again_with_other_arguments_makes_no_call_and_asks(
-    drive: Driver, log: Log, pay: Pay
-) -> None:
-    def node(state: State) -> None:
-        log("node")
-        pay(f"pass {log.count('node')}")
-        raise ConnectionResetError("after the effect")
-
-    run = drive(chain(node), {})
-
-    assert run.status == "waiting"
-    assert [a.kind for a in run.approvals] == ["drift"]
-    assert [line for line in log.lines if "act" in line] == ["act pass 1"]
-
-
 def test_a_named_slot_keeps_the_recorded_call_when_the_words_change(
     drive: Driver, log: Log, pay: Pay
 ) -> None:
