@@ -46,15 +46,19 @@ def perform_sync(decl: Declaration, args: dict[str, Any], slot: str | None = Non
         if boot_time() > prepared.until:
             prepared = attempt.on_loop(_claim_again(prepared))
             continue
+        # Until it is recorded: the end of the attempt waits for calls, not for whatever else a thread does.
+        attempt.calling.add(call.key)
         try:
             value = decl.function(call, **prepared.request.args)
         except BaseException as error:
             row = attempt.on_loop(conclude_error(prepared, error))
             if row is None:
                 raise
-            prepared = attempt.on_loop(_meet(prepared.request, row))
-            continue
-        return attempt.on_loop(conclude(prepared, call, value))
+        else:
+            return attempt.on_loop(conclude(prepared, call, value))
+        finally:
+            attempt.calling.discard(call.key)
+        prepared = attempt.on_loop(_meet(prepared.request, row))
     return prepared.result
 
 
