@@ -141,9 +141,26 @@ async def record_read(pen: Pen, reservation: Reservation, result: Any) -> Effect
 
 async def record_sent(
     pen: Pen, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
-) -> bool:
-    """pending -> sent.  Not fenced: what the provider did is a fact, whoever owns the run now."""
-    params = {
+) -> Effect | None:
+    """pending | failed -> sent.  Not fenced: what the provider did is a fact, whoever owns the run now.
+
+    Returns the row as it stands now (a webhook may have confirmed it first); None: a later call has it.
+    """
+    row = await pen.fetch_one(Q.record_sent, _sent_params(key, attempts, epoch, result, ref, by))
+    return None if row is None else Effect.from_row(row)
+
+
+def keep_sent(
+    conn: AnyConn, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
+) -> None:
+    """As `record_sent`, for a call that has outlived its pen."""
+    conn.execute(Q.record_sent, _sent_params(key, attempts, epoch, result, ref, by))
+
+
+def _sent_params(
+    key: str, attempts: int, epoch: int, result: Any, ref: str | None, by: str
+) -> dict[str, Any]:
+    return {
         "key": key,
         "attempts": attempts,
         "epoch": epoch,
@@ -151,7 +168,6 @@ async def record_sent(
         "ref": ref,
         "by": by,
     }
-    return await pen.fetch_one(Q.record_sent, params) is not None
 
 
 async def record_failed(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
@@ -242,9 +258,13 @@ def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
         "result": Jsonb(resolution.result),
         "error": Jsonb(dict(resolution.error)) if resolution.error else None,
         "certain": resolution.certain,
-        "again": resolution.status == "failed" and not (resolution.error or {}).get("skipped"),
+        "again": resolution.status == "failed" and not _is_final(resolution.error),
         "decision": Jsonb(dict(resolution.decision or {"verb": "answer"})),
     }
+
+
+def _is_final(error: Mapping[str, Any] | None) -> bool:
+    return bool(error and (error.get("skipped") or error.get("final")))
 
 
 def get_effect(conn: AnyConn, key: str) -> Effect:

@@ -79,21 +79,33 @@ WITH lease AS (
 SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: record_sent
--- pending -> sent.  Not fenced: what a call has done is a fact, also when its owner lost the run, and
--- also over a "did not happen" that came too early.  Fenced out is only a call that was not the last.
+-- pending | failed -> sent.  Not fenced: what a call has done is a fact, also when its owner lost the run,
+-- and also over a "did not happen" that came too early.  Fenced out is only a call that was not the last.
+-- A webhook that was faster has made the row confirmed: it stays so, and what the webhook did not bring
+-- comes from here.  The open question about this effect is answered.
 WITH effect AS (
     UPDATE effects
-       SET status = 'sent', result = %(result)s::jsonb, provider_ref = coalesce(%(ref)s, provider_ref),
-           error = NULL, updated_at = ledger_now()
-     WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status IN ('pending', 'failed')
-    RETURNING run_id, tool, attempts
+       SET status = CASE status WHEN 'confirmed' THEN 'confirmed' ELSE 'sent' END,
+           result = CASE WHEN status = 'confirmed' AND result <> 'null' THEN result ELSE %(result)s::jsonb END,
+           provider_ref = coalesce(%(ref)s, provider_ref), error = NULL, updated_at = ledger_now()
+     WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status IN ('pending', 'failed', 'confirmed')
+    RETURNING *
+), question AS (
+    UPDATE approvals a
+       SET status = 'approved', decided_at = ledger_now(), decided_by = %(by)s, note = 'the call has returned',
+           decision = '{"verb": "answer", "value": "happened"}'
+      FROM effect
+     WHERE a.idempotency_key = effect.idempotency_key AND a.kind = 'doubt' AND a.status = 'open'
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
-    SELECT run_id, %(epoch)s, 'effect sent', jsonb_build_object('key', %(key)s::text, 'tool', tool, 'attempt', attempts,
-                                                                'by', %(by)s::text)
+    SELECT run_id, %(epoch)s, 'effect sent', jsonb_strip_nulls(jsonb_build_object('key', %(key)s::text, 'tool', tool,
+           'attempt', attempts, 'by', %(by)s::text,
+           -- The run has gone on under another owner meanwhile.
+           'late', CASE WHEN %(epoch)s > 0 AND EXISTS (SELECT FROM run_leases l WHERE l.run_id = effect.run_id
+                                                         AND l.epoch <> %(epoch)s) THEN true END))
       FROM effect
 )
-SELECT run_id FROM effect;
+SELECT * FROM effect;
 
 -- name: record_failed
 -- pending -> failed: the provider certainly did nothing, or refused for good.
@@ -157,7 +169,8 @@ WITH lease AS (
 SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: resolve
--- pending -> sent | failed by a person (or pending | sent -> confirmed, pending -> failed by a webhook).
+-- pending -> sent | failed by a person (or pending | sent | failed -> confirmed, pending -> failed by a
+-- webhook: that it happened is believed at any time, that it did not only while nothing says it did).
 -- "It did not happen" is believed only past the horizon; until then a call may still be under way.
 -- The open question about this effect is closed in the same statement.
 WITH effect AS (
@@ -169,7 +182,7 @@ WITH effect AS (
            -- An intent that did not happen is tried again; every other answer ends its dispatch.
            next_try_at = CASE WHEN mode = 'outbox' AND %(again)s THEN ledger_now() END
      WHERE idempotency_key = %(key)s
-       AND (status = 'pending' OR (status = 'sent' AND %(status)s = 'confirmed'))
+       AND (status = 'pending' OR (status IN ('sent', 'failed') AND %(status)s = 'confirmed'))
        AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
     RETURNING idempotency_key, run_id, tool
 ), question AS (
