@@ -9,7 +9,7 @@ from typing import Any
 from celegraph.agent.doubt import Stop
 from celegraph.agent.effect import EffectCall
 from celegraph.agent.failures import describe
-from celegraph.agent.identify import Request
+from celegraph.agent.identify import Request, call_timeout
 from celegraph.agent.lookups import call_of
 from celegraph.agent.not_done import is_not_done
 from celegraph.errors import InvalidValue
@@ -35,7 +35,8 @@ class Granted:
 
     def call(self) -> EffectCall:
         """What the author's function gets."""
-        return call_of(self.row)
+        r = self.request
+        return call_of(self.row, call_timeout(r.attempt.config, r.decl))
 
 
 async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:

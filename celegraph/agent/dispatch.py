@@ -58,9 +58,10 @@ async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> Dispatc
 
 
 async def _perform(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
-    key, call = row.idempotency_key, call_of(row)
+    limit = call_timeout(config, decl)
+    key, call = row.idempotency_key, call_of(row, limit)
     try:
-        value = await _called(decl, call, row, call_timeout(config, decl))
+        value = await _called(decl, call, row, limit)
     except Exception as error:
         await _failed(pen, decl, row, error, report)
         return
