@@ -165,11 +165,11 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def owner_of_port(port: int, among: Callable[[], Sequence[int]]) -> int:
-    """Which of the processes `among()` has a TCP socket on 127.0.0.1 with this local port."""
+def owner_of_connection(port: int, peer: int, among: Callable[[], Sequence[int]]) -> int:
+    """Which of the processes `among()` is connected from this local port to the port `peer` here."""
 
     def find() -> int | None:
-        inode = _inode(port)
+        inode = _inode(port, peer)
         return next((pid for pid in among() if inode in _sockets(pid)), None)
 
     found = eventually(find)
@@ -177,10 +177,11 @@ def owner_of_port(port: int, among: Callable[[], Sequence[int]]) -> int:
     return found
 
 
-def _inode(port: int) -> str:
+def _inode(port: int, peer: int) -> str:
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if fields[1].endswith(f":{port:04X}"):
+        # Both ends: one local port may serve several connections, and old ones linger.
+        if fields[1].endswith(f":{port:04X}") and fields[2].endswith(f":{peer:04X}"):
             return f"socket:[{fields[9]}]"
     return ""
 
