@@ -14,15 +14,18 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from celegraph.agent.attempt import Attempt, boot_time, current_attempt
-from celegraph.agent.doubt import Replay, Stop, answer_doubt, ask_about_doubt, ask_for_call
+from celegraph.agent.attempt import Attempt, boot_time
+from celegraph.agent.caller import Caller, arrive
+from celegraph.agent.doubt import Replay, Stop, answer_doubt
 from celegraph.agent.effect import Declaration, EffectCall, Found, Unknown
 from celegraph.agent.failures import describe
 from celegraph.agent.not_done import is_not_done
-from celegraph.agent.place import Place, here
-from celegraph.agent.slots import Slot, find_slot
+from celegraph.agent.questions import answered_drift, ask_about_doubt, ask_about_drift, ask_for_call
+from celegraph.agent.slots import Slot, Taken, another_slot, find_slot
+from celegraph.config import Config
 from celegraph.errors import (
     ApprovalRejected,
+    EffectDrift,
     EffectMisuse,
     EffectsDisabled,
     EffectSkipped,
@@ -42,6 +45,7 @@ class Request:
     decl: Declaration
     args: dict[str, Any]
     reservation: Reservation
+    recorded: Effect | None
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,14 @@ class Granted:
 
 def perform_sync(decl: Declaration, args: dict[str, Any], slot: str | None = None) -> Any:
     """A `def` effect, called in a sync node (or any thread that carries the node's context)."""
-    attempt, place = _arrive(decl)
+    caller = arrive(f"effect {decl.tool!r}", slot)
+    attempt = caller.attempt
     if attempt.on_loop_thread():
         raise EffectMisuse(
             f"effect {decl.tool!r} is a plain function and was called on the event loop; declare it with"
             " 'async def' and await it, or call it from a plain 'def' node"
         )
-    prepared = attempt.on_loop(_prepare(attempt, place, decl, args, slot))
+    prepared = attempt.on_loop(_prepare(caller, decl, args))
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
             found = _sync_found(decl, prepared)
@@ -102,19 +107,19 @@ async def perform_async(decl: Declaration, args: dict[str, Any], slot: str | Non
     The work goes on in a task of its own when the caller is cancelled: LangGraph cancels a node whose
     sibling failed, and a call cut in the middle would be a doubt that nobody needs.
     """
-    attempt, place = _arrive(decl)
+    caller = arrive(f"effect {decl.tool!r}", slot)
+    attempt = caller.attempt
     if not attempt.on_loop_thread():
         raise EffectMisuse(f"effect {decl.tool!r} is async; await it in an 'async def' node")
-    work = asyncio.ensure_future(_perform(attempt, place, decl, args, slot))
+    work = asyncio.ensure_future(_perform(caller, decl, args))
     attempt.working.add(work)
     work.add_done_callback(attempt.worked)
     return await asyncio.shield(work)
 
 
-async def _perform(
-    attempt: Attempt, place: Place, decl: Declaration, args: dict[str, Any], slot: str | None
-) -> Any:
-    prepared = await _prepare(attempt, place, decl, args, slot)
+async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> Any:
+    attempt = caller.attempt
+    prepared = await _prepare(caller, decl, args)
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
             prepared = await _after_lookup(prepared, await _async_found(decl, prepared))
@@ -125,7 +130,7 @@ async def _perform(
             continue
         _announce(prepared)
         try:
-            async with asyncio.timeout(_timeout(attempt, decl).total_seconds()):
+            async with asyncio.timeout(call_timeout(attempt.config, decl).total_seconds()):
                 value = await decl.function(call, **prepared.request.args)
         except BaseException as error:
             outcome = await _conclude_error(prepared, call, error)
@@ -135,14 +140,6 @@ async def _perform(
             continue
         return await _conclude(prepared, call, value)
     return prepared.result
-
-
-def _arrive(decl: Declaration) -> tuple[Attempt, Place]:
-    attempt = current_attempt(f"effect {decl.tool!r}")
-    place = here(attempt.saver.sites.site)
-    if place is None:
-        raise EffectMisuse(f"effect {decl.tool!r} must be called inside a node of the run's graph")
-    return attempt, place
 
 
 def _announce(granted: Granted) -> None:
@@ -168,49 +165,105 @@ class _Lookup:
 _Prepared = Replay | Granted | _Lookup
 
 
-async def _prepare(
-    attempt: Attempt, place: Place, decl: Declaration, args: dict[str, Any], slot: str | None
-) -> _Prepared:
+async def identify(caller: Caller, decl: Declaration, args: dict[str, Any]) -> Request:
+    """Check the call and find out which one it is; its slot is claimed for this pass."""
+    attempt = caller.attempt
     attempt.check_open()
     if attempt.run.read_only:
         raise EffectsDisabled(attempt.run_id, decl.tool)
-    body = canonical_json(args, path="args")
-    check_size(body, attempt.config.max_value_bytes, "args")
+    check_size(canonical_json(args, path="args"), attempt.config.max_value_bytes, "args")
     hashed = args_hash(args)
     # From here to the reservation nothing is awaited: parallel calls must not find the same slot free.
-    found = find_slot(attempt, place, decl, hashed, slot)
-    request = Request(attempt, decl, args, _reservation(attempt, place, decl, args, hashed, found))
-    key = request.reservation.key
-    if (running := attempt.calls.get(key)) is not None:
+    execution = attempt.execution(caller.place.execution)
+    found = find_slot(
+        attempt.effects.at(caller.step, decl.tool),
+        Taken(execution.claimed, caller.step, decl.tool),
+        hashed,
+        named=caller.slot,
+        ordered=caller.ordered,
+    )
+    if found.drifted:
+        found = await _drift(caller, decl, args, hashed, found, execution.claimed)
+    return _request(caller, decl, args, hashed, found)
+
+
+async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
+    attempt = caller.attempt
+    request = await identify(caller, decl, args)
+    if (running := attempt.calls.get(request.reservation.key)) is not None:
         return Replay(await asyncio.shield(running))
-    if found.recorded is not None:
-        return await _meet(request, found.recorded)
+    if request.recorded is not None:
+        return await _meet(request, request.recorded)
     return await _reserve(request)
 
 
-def _reservation(
-    attempt: Attempt, place: Place, decl: Declaration, args: dict[str, Any], hashed: str, slot: Slot
-) -> Reservation:
-    if slot.recorded is not None:
-        key, hashed = slot.recorded.idempotency_key, slot.recorded.args_hash
-    else:
-        key = effect_key(attempt.run_id, place.step, decl.tool, slot.name, hashed)
-    return Reservation(
+async def _drift(
+    caller: Caller,
+    decl: Declaration,
+    args: dict[str, Any],
+    hashed: str,
+    found: Slot,
+    claimed: set[tuple[str, str, str]],
+) -> Slot:
+    """The recorded call of this slot has other arguments.  Never a silent second call."""
+    attempt, recorded = caller.attempt, found.recorded
+    assert recorded is not None
+    named = caller.slot is not None or caller.tool_call is not None
+    policy = decl.on_drift or ("keep" if named else "ask")
+    if policy == "fail":
+        await effects.record_drift(attempt.pen, recorded, attempt.epoch, "fail", encode_result(args))
+        raise EffectDrift(decl.tool, recorded.idempotency_key)
+    if policy == "ask":
+        answer = answered_drift(attempt, recorded, hashed)
+        if answer is None:
+            raise await attempt.stop(ask_about_drift(attempt, recorded, encode_result(args), hashed))
+        if answer == "perform":
+            taken = Taken(claimed, caller.step, decl.tool)
+            rows = attempt.effects.at(caller.step, decl.tool)
+            return another_slot(rows, taken, hashed)
+    await effects.record_drift(attempt.pen, recorded, attempt.epoch, "keep", encode_result(args))
+    return found
+
+
+def _request(caller: Caller, decl: Declaration, args: dict[str, Any], hashed: str, slot: Slot) -> Request:
+    attempt, row = caller.attempt, slot.recorded
+    encoded = encode_result(args, path="args")
+    if row is not None:
+        args, encoded = _recorded_body(row, args, encoded), row.args
+    key = (
+        row.idempotency_key
+        if row is not None
+        else effect_key(attempt.run_id, caller.step, decl.tool, slot.name, hashed)
+    )
+    reservation = Reservation(
         key=key,
         run_id=attempt.run_id,
         epoch=attempt.epoch,
-        step=place.step,
+        step=caller.step,
         tool=decl.tool,
         slot=slot.name,
-        args_hash=hashed,
-        args=encode_result(args, path="args"),
+        args_hash=row.args_hash if row is not None else hashed,
+        args=encoded,
         owner=f"epoch {attempt.epoch}",
-        horizon=attempt.config.call_window + _timeout(attempt, decl),
+        horizon=attempt.config.call_window + call_timeout(attempt.config, decl),
     )
+    return Request(attempt, decl, args, reservation, row)
 
 
-def _timeout(attempt: Attempt, decl: Declaration) -> timedelta:
-    return decl.timeout or attempt.config.effect_timeout
+def _recorded_body(row: Effect, args: dict[str, Any], encoded: Any) -> dict[str, Any]:
+    """The body fixed at the first claim: a provider compares it byte by byte with the same key's first.
+
+    Equal by value is not equal by bytes (1 and 1.0); classes, however, are stored as plain dicts, and
+    then the caller's own objects, equal by value, are the better copy.
+    """
+    recorded = decode_result(row.args)
+    plain = decode_result(encoded) == args
+    return recorded if plain and isinstance(recorded, dict) else args
+
+
+def call_timeout(config: Config, decl: Declaration) -> timedelta:
+    """How long one call may take, by its declaration or the configuration."""
+    return decl.timeout or config.effect_timeout
 
 
 async def _reserve(request: Request) -> _Prepared:

@@ -96,6 +96,12 @@ def beat(conn: Conn, run_id: str, epoch: int, *, loop_age: timedelta, draining: 
     return None if row is None else Beat(bool(row["cancelled"]))
 
 
+def look(conn: Conn, run_id: str, epoch: int) -> Beat | None:
+    """As `beat`, without renewing: a reading between two beats."""
+    row = conn.execute(Q.look, {"run_id": run_id, "epoch": epoch}).fetchone()
+    return None if row is None else Beat(bool(row["cancelled"]))
+
+
 @dataclass(frozen=True)
 class Settled:
     """The run's status once everything that came in meanwhile is counted; `ring` if it is due again."""

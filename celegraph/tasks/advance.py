@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
+from signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
 from celegraph.agent.attempt import Attempt
 from celegraph.agent.graphs import Graph, bind, fingerprint
@@ -14,10 +15,11 @@ from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
+from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.outcomes import Abandoned, Failed, Outcome, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
-from celegraph.tasks import drain
+from celegraph.tasks import drain, hooks
 from celegraph.tasks.heart import LOST, Pulse
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.settle import settle
@@ -30,6 +32,10 @@ logger = logging.getLogger("celegraph")
 _WAIT_FOR_LOCK = 2.0
 # Seconds to wait for what an attempt left behind before the whole slot is thrown away.
 _WAIT_FOR_LEFTOVERS = 5.0
+# What billiard's children exit with when a signal ends them in the middle of a task: -(256 - signal).
+_SIGNALLED = frozenset(signal - 256 for signal in (SIGHUP, SIGINT, SIGQUIT, SIGTERM))
+# Seconds.  When a whole process group gets SIGTERM, the child may be faster than the main process.
+_FLAG_WITHIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -50,27 +56,36 @@ class _Held:
 def advance(inst: Installation, run_id: str) -> Advanced:
     """Advance the run as far as it goes, in this thread.
 
-    Celery's own SystemExit (negative codes) passes, with the run handed back; everything user code can
-    raise has become an outcome before it gets here.
+    Celery's own SystemExit passes, with the run handed back when the worker drains; everything user
+    code can raise has become an outcome before it gets here.
     """
     slot = current_slot(inst.config)
+    slot.drain_asked = None
     held = _Held()
     try:
-        return slot.run(_advance(inst, slot, run_id, held))
+        with hooks.calling(hooks.around_attempt):
+            return slot.run(_advance(inst, slot, run_id, held))
     except (SystemExit, KeyboardInterrupt) as error:
-        code = error.code if isinstance(error, SystemExit) else None
         if held.run is None:
             raise
-        if isinstance(error, KeyboardInterrupt) or (isinstance(code, int) and code < 0) or drain.requested():
+        if type(error) is SystemExit and error.code not in _SIGNALLED:
+            # An async node called sys.exit(): its failure, not the worker's end.
+            return _fail_elsewhere(inst, held.run, NodeExited(f"a node called sys.exit({error.code!r})"))
+        if drain.requested(within=_FLAG_WITHIN):
             _hand_back(inst, held.run, "drained")
-            raise
-        # An async node called sys.exit(): its failure, not the worker's end.
-        return _fail_elsewhere(inst, held.run, NodeExited(f"a node called sys.exit({code!r})"))
+        # Else a hard time limit (or a revoke) ends this very step, and the next attempt may meet the same:
+        # the lock is free, the sweep or the next doorbell counts a death.
+        raise
+    except Exception as error:
+        if held.run is not None and is_lost(error):
+            # PostgreSQL went away while the outcome was written; no fault of the run's.
+            _hand_back(inst, held.run, "abandoned")
+        raise
 
 
 async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> Advanced:
-    pen = await slot.ready_pen()
-    if not await _lock(pen, run_id):
+    pen, locked = await _lock(slot, run_id)
+    if not locked:
         return Advanced(await _status(pen, run_id))
     held.run = await _begin(inst, pen, run_id)
     if held.run is None:
@@ -94,7 +109,21 @@ async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> 
     return Advanced(settled.status, settled.ring)
 
 
-async def _lock(pen: Pen, run_id: str) -> bool:
+async def _lock(slot: Slot, run_id: str) -> tuple[Pen, bool]:
+    """The slot's pen, and whether it holds the run's lock now."""
+    pen = await slot.ready_pen()
+    try:
+        return pen, await _try_for_a_while(pen, run_id)
+    except Exception as error:
+        if not is_lost(error):
+            raise
+    # The pen died while it lay idle (PostgreSQL was restarted); nothing was held with it.
+    await slot.drop_pen()
+    pen = await slot.ready_pen()
+    return pen, await _try_for_a_while(pen, run_id)
+
+
+async def _try_for_a_while(pen: Pen, run_id: str) -> bool:
     deadline = time.monotonic() + _WAIT_FOR_LOCK
     while not await leases.try_lock(pen, run_id):
         if await leases.busy(pen, run_id) or time.monotonic() > deadline:
@@ -146,8 +175,9 @@ async def _tick(slot: Slot, attempt: Attempt, pulse: Pulse) -> None:
     """Proves that the loop is alive, and watches for the worker's drain."""
     while True:
         pulse.loop_seen = time.monotonic()
-        if attempt.drain_reason is None and drain.requested():
-            attempt.request_drain("worker drains")
+        asked = "worker drains" if drain.requested() else slot.drain_asked
+        if attempt.drain_reason is None and asked is not None:
+            attempt.request_drain(asked)
             slot.heart.nudge()
         await asyncio.sleep(0.2)
 

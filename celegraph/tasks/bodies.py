@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from celery.exceptions import Retry
@@ -44,15 +45,15 @@ def _not_over(status: str) -> NoReturn:
     raise Retry(f"run is {status}")
 
 
-def start_run_body(inst: Installation, kwargs: dict[str, Any], task_id: str) -> str:
+def start_run_body(inst: Installation, args: Sequence[Any], kwargs: Mapping[str, Any], task_id: str) -> str:
     """The first message: normally only a run_id.
 
     A foreign producer (send_task, or a beat that does not import us) sends the whole request; then
     the worker admits it, under the message's own id, so a redelivery is the same run.
     """
-    if "agent" in kwargs:
-        kwargs = dict(kwargs)
-        run_id = kwargs.pop("run_id", None) or task_id
-        start(inst, check_request(inst, run_id=run_id, **kwargs), {})
-        return "admitted"
-    return run_doorbell(inst, kwargs["run_id"])
+    request = dict(zip(("agent", "input", "run_id"), args, strict=False)) | dict(kwargs)
+    if "agent" not in request:
+        return run_doorbell(inst, request["run_id"])
+    run_id = request.pop("run_id", None) or task_id
+    start(inst, check_request(inst, run_id=run_id, **request), {})
+    return "admitted"

@@ -56,16 +56,23 @@ def check_broker(url: str, transport_options: Mapping[str, object] | None = None
 
     `BrokerUnsupported`: it cannot carry runs.  `BrokerUnreachable`: it does not answer.
     """
-    limits = {"socket_connect_timeout": _ANSWER_WITHIN, "socket_timeout": _ANSWER_WITHIN}
     try:
-        connection = Connection(url, transport_options={**(transport_options or {}), **limits})
-        kind = connection.transport.driver_type
+        connection = Connection(url, transport_options=dict(transport_options or {}))
+        return check_connection(connection)
     except (KeyError, ValueError, ImportError) as error:
         raise BrokerUnsupported(f"broker {_shown(url)}: {error.args[0]}") from error
+
+
+def check_connection(connection: Connection) -> BrokerFacts:
+    """As `check_broker`, for a connection as the app makes it: with TLS, credentials, alternatives."""
+    kind = connection.transport.driver_type
+    url = _shown(connection.as_uri(include_password=True))
     if kind != "redis":
-        return BrokerFacts(kind, _shown(url))
-    with connection:
-        return _check_redis(connection, _shown(url))
+        return BrokerFacts(kind, url)
+    limits = {"socket_connect_timeout": _ANSWER_WITHIN, "socket_timeout": _ANSWER_WITHIN, "max_retries": 1}
+    options = {**(connection.transport_options or {}), **limits}
+    with connection.clone(transport_options=options) as bounded:
+        return _check_redis(bounded, url)
 
 
 def _check_redis(connection: Connection, url: str) -> BrokerFacts:

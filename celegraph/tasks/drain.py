@@ -12,6 +12,7 @@ import mmap
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -59,9 +60,12 @@ def dispose() -> None:
             os.unlink(path)
 
 
-def requested() -> bool:
-    """This worker is going away: stop at the next step."""
+def requested(*, within: float = 0.0) -> bool:
+    """This worker is going away: stop at the next step.  `within`: wait so many seconds for the flag."""
     flag = _flag.open()
+    deadline = time.monotonic() + within
+    while flag is not None and flag[0] != 1 and time.monotonic() < deadline:
+        time.sleep(0.005)
     return flag is not None and flag[0] == 1
 
 

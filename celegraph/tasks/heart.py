@@ -19,6 +19,7 @@ from celegraph.agent.runner import CANCEL
 from celegraph.config import Config
 from celegraph.ledger import leases
 from celegraph.ledger.connect import Conn, connect
+from celegraph.ledger.leases import Beat
 
 if TYPE_CHECKING:
     from celegraph.agent.attempt import Attempt
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("celegraph")
 
 LOST = "the run has another owner"
+
+# Seconds.  Between beats the run is only read, which costs no commit: a cancellation, or another owner,
+# is noticed as fast as people expect.
+_LOOK_EVERY = 1.0
 
 
 @dataclass
@@ -37,13 +42,14 @@ class Pulse:
 
 
 class Heart:
-    """Beats every `beat_every` while an attempt runs; at once when told to."""
+    """Beats every `beat_every` while an attempt runs; at once when told to; until stopped."""
 
     def __init__(self, config: Config):
         self._config = config
         self._pulse = Pulse()
         self._nudge = threading.Event()
         self._thread: threading.Thread | None = None
+        self._stopped = False
         self._conn: Conn | None = None
 
     @contextlib.contextmanager
@@ -51,7 +57,9 @@ class Heart:
         """Renew this attempt's lease for the length of the block."""
         self._pulse = Pulse(attempt)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._beat_for_ever, name="celegraph-heart", daemon=True)
+            self._thread = threading.Thread(
+                target=self._beat_until_stopped, name="celegraph-heart", daemon=True
+            )
             self._thread.start()
         try:
             yield self._pulse
@@ -62,39 +70,56 @@ class Heart:
         """Beat now: a drain has begun, and a kill that follows it is no crash of the run."""
         self._nudge.set()
 
-    def drain(self, reason: str) -> None:
-        """Ask the running attempt to stop at its next step."""
-        attempt = self._pulse.attempt
-        if attempt is not None:
-            attempt.request_drain(reason)
-            self.nudge()
+    def stop(self) -> None:
+        """End the thread and its connection; with the slot that owned it nobody else would."""
+        self._stopped = True
+        self._nudge.set()
 
-    def _beat_for_ever(self) -> None:
+    def join(self, seconds: float) -> None:
+        """Wait until a stopped heart has let go of its connection."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _beat_until_stopped(self) -> None:
+        every = self._config.beat_every.total_seconds()
+        next_beat = time.monotonic() + every
         while True:
-            self._nudge.wait(self._config.beat_every.total_seconds())
+            nudged = self._nudge.wait(min(every, _LOOK_EVERY))
             self._nudge.clear()
+            if self._stopped:
+                self._drop()
+                return
             pulse = self._pulse
             attempt = pulse.attempt
             if attempt is None:
                 continue
             try:
-                self._beat(attempt, pulse)
+                if nudged or time.monotonic() >= next_beat:
+                    next_beat = time.monotonic() + every
+                    self._heed(attempt, self._beat(attempt, pulse))
+                else:
+                    self._heed(attempt, leases.look(self._connection(), attempt.run_id, attempt.epoch))
             except Exception as error:
                 # The database may be back at the next beat; the lease is long enough for several.
                 logger.warning("heartbeat failed", extra={"run_id": attempt.run_id, "error": repr(error)})
                 self._drop()
 
-    def _beat(self, attempt: Attempt, pulse: Pulse) -> None:
+    def _connection(self) -> Conn:
         if self._conn is None or self._conn.closed:
             self._conn = connect(self._config, application="celegraph heart")
-        age = timedelta(seconds=time.monotonic() - pulse.loop_seen)
-        answer = leases.beat(
-            self._conn,
+        return self._conn
+
+    def _beat(self, attempt: Attempt, pulse: Pulse) -> Beat | None:
+        return leases.beat(
+            self._connection(),
             attempt.run_id,
             attempt.epoch,
-            loop_age=age,
+            loop_age=timedelta(seconds=time.monotonic() - pulse.loop_seen),
             draining=attempt.drain_reason is not None,
         )
+
+    @staticmethod
+    def _heed(attempt: Attempt, answer: Beat | None) -> None:
         if answer is None:
             attempt.request_drain(LOST)
         elif answer.cancelled:

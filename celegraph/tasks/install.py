@@ -16,26 +16,31 @@ from celegraph.tasks.ring import RESUME, START
 from celegraph.tasks.start import StartRun
 from celegraph.tasks.worker import connect_signals
 
-# On our tasks, never in the host's configuration.
-_RUN_OPTIONS: dict[str, Any] = {
+# On our tasks, never in the host's configuration; and whatever that says, these hold for ours.
+_OPTIONS: dict[str, Any] = {
+    # This app's alone: a shared task would be registered with every other app of the process, too.
+    "shared": False,
+    "serializer": "json",
+    "ignore_result": True,
+    "store_errors_even_if_ignored": False,
+    # A host's Task class may retry by itself, which would be a message with an ETA.
+    "autoretry_for": (),
+    "rate_limit": 0,
+}
+_RUN_OPTIONS: dict[str, Any] = _OPTIONS | {
     "acks_late": True,
     "reject_on_worker_lost": True,
-    "ignore_result": True,
-    "serializer": "json",
+    # Also an ETA message; deaths are counted in PostgreSQL.
+    "retry_on_worker_lost": False,
+    # What failed is on record; a message that is not acknowledged would only come again.
+    "acks_on_failure": True,
+    "acks_on_timeout": True,
     "throws": (RunFailed,),
     "max_retries": None,
     "typing": False,
-    # Else Celery registers the first app's tasks with every other app of the process.
-    "shared": False,
 }
 # The clock's own tasks: lost ones come again, and Flower shows runs, not the clock.
-_TICK_OPTIONS: dict[str, Any] = {
-    "acks_late": False,
-    "ignore_result": True,
-    "serializer": "json",
-    "send_events": False,
-    "shared": False,
-}
+_TICK_OPTIONS: dict[str, Any] = _OPTIONS | {"acks_late": False, "send_events": False}
 
 
 def install(app: Celery, *, agents: Mapping[str, object]) -> None:
@@ -46,9 +51,8 @@ def install(app: Celery, *, agents: Mapping[str, object]) -> None:
     """
     if not isinstance(agents, Mapping) or not agents:
         raise ConfigError('install(app, agents={"name": "package.module:graph"}) needs at least one agent')
-    inst = Installation(app, agents)
+    inst = fit(app, agents)
     remember(inst)
-    _add_tasks(app, inst)
     connect_signals()
 
     def add_schedule(sender: Celery, **_: Any) -> None:
@@ -58,16 +62,23 @@ def install(app: Celery, *, agents: Mapping[str, object]) -> None:
     app.on_after_finalize.connect(add_schedule, weak=False)
 
 
+def fit(app: Celery, agents: Mapping[str, object]) -> Installation:
+    """Give `app` agents and tasks, and nothing else: nobody finds it who does not hold the result."""
+    inst = Installation(app, agents)
+    _add_tasks(app, inst)
+    return inst
+
+
 def _add_tasks(app: Celery, inst: Installation) -> None:
     # From the host's own Task class, which may be Django's or one with the host's own hooks.
     base: Any = type("StartRunTask", (StartRun, app.Task), {"abstract": True})
 
     # `bodies` brings LangGraph with it: imported by workers (before the fork, see `worker`), not by us.
     @app.task(name=START, base=base, bind=True, **_RUN_OPTIONS)
-    def start_run(self: Any, **kwargs: Any) -> str:
+    def start_run(self: Any, *args: Any, **kwargs: Any) -> str:
         from celegraph.tasks import bodies
 
-        return bodies.start_run_body(inst, kwargs, self.request.id)
+        return bodies.start_run_body(inst, args, kwargs, self.request.id)
 
     @app.task(name=RESUME, **_RUN_OPTIONS)
     def resume(run_id: str) -> str:
@@ -78,6 +89,18 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
     @app.task(name="celegraph.sweep_leases", **_TICK_OPTIONS)
     def sweep_leases() -> None:
         periodic.sweep(inst)
+
+    @app.task(name="celegraph.dispatch_outbox", **_TICK_OPTIONS)
+    def dispatch_outbox() -> None:
+        from celegraph.tasks import dispatch
+
+        dispatch.dispatch(inst)
+
+    @app.task(name="celegraph.reconcile_effects", **_TICK_OPTIONS)
+    def reconcile_effects() -> None:
+        from celegraph.tasks import dispatch
+
+        dispatch.reconcile(inst)
 
     @app.task(name="celegraph.escalate_approvals", **_TICK_OPTIONS)
     def escalate_approvals() -> None:

@@ -13,7 +13,10 @@ from typing import Any
 
 from celery.app.task import Task
 from kombu import Connection
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
+from celegraph.tasks import queues
 from celegraph.tasks.installation import Installation
 
 logger = logging.getLogger("celegraph")
@@ -26,35 +29,54 @@ class _Publisher(threading.local):
     """This thread's broker connection, with time limits of its own (the host's may wait for ever)."""
 
     connection: Connection | None = None
-    pid: int = 0
+    owner: tuple[int, Installation] | None = None
 
 
 _publisher = _Publisher()
 
 
 def _connection(inst: Installation) -> Connection:
-    if _publisher.connection is None or _publisher.pid != os.getpid():
-        limit = inst.config.publish_timeout.total_seconds()
+    owner = (os.getpid(), inst)  # a child never uses its parent's socket, an app never another's broker
+    if _publisher.connection is None or _publisher.owner != owner:
+        queues.declare(inst)
+        # A clone: TLS, credentials, sentinels and prefixes mean what they mean to the host.
         host = inst.app.connection_for_write()
-        options = dict(host.transport_options or {})
-        # Two halves: connecting and the command may each hang on a broker that accepts but is silent.
-        options |= {
-            "socket_timeout": limit / 2,
-            "socket_connect_timeout": limit / 2,
-            "retry_on_timeout": False,
-            "max_retries": 1,
-            "interval_start": 0,
-            "interval_step": 0,
-            "interval_max": 0,
-        }
-        _publisher.connection = host.clone(transport_options=options, connect_timeout=limit / 2)
-        _publisher.pid = os.getpid()
+        half = inst.config.publish_timeout.total_seconds() / 2
+        _publisher.connection = host.clone(transport_options=_bounded(host, half), connect_timeout=half)
+        _publisher.owner = owner
     return _publisher.connection
+
+
+def _bounded(host: Connection, half: float) -> dict[str, Any]:
+    """The host's transport options with our limits.
+
+    Two halves: connecting and the command may each hang on a broker that accepts but is silent.
+    """
+    options = dict(host.transport_options or {})
+    options |= {
+        "socket_timeout": half,
+        "socket_connect_timeout": half,
+        "retry_on_timeout": False,
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+        "interval_max": 0,
+    }
+    if "master_name" in options:
+        # They are asked one after the other, by clients that would each retry for seconds.
+        share = half / max(1, len(host.alt or ()))
+        options["sentinel_kwargs"] = {
+            **(options.get("sentinel_kwargs") or {}),
+            "socket_timeout": share,
+            "socket_connect_timeout": share,
+            "retry": Retry(NoBackoff(), 0),
+        }
+    return options
 
 
 def _drop() -> None:
     connection, _publisher.connection = _publisher.connection, None
-    if connection is not None and _publisher.pid == os.getpid():
+    if connection is not None:
         try:
             connection.release()
         except Exception as error:
@@ -93,9 +115,18 @@ def publish(inst: Installation, task: Task[Any, Any], run_id: str, agent: str | 
 def ring(inst: Installation, run_ids: Sequence[str]) -> list[str]:
     """Ring these runs with fresh message ids; returns those the broker did not take.
 
-    After the first failure the rest is not tried: each would cost its time limit.
+    After the first failure the rest is not tried: each would cost its time limit.  With
+    `task_always_eager` there is no broker: the runs are driven here and now.
     """
-    task = inst.app.tasks[RESUME]
+    if inst.app.conf.task_always_eager:
+        from celegraph.tasks.eager import drive_inline
+
+        for run_id in run_ids:
+            drive_inline(inst, run_id)
+        return []
+    task = inst.app.tasks.get(RESUME)
+    if task is None:
+        return list(run_ids)  # an installation that knows only the database
     for i, run_id in enumerate(run_ids):
         if not publish(inst, task, run_id, None):
             return list(run_ids[i:])

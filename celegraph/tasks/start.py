@@ -12,7 +12,8 @@ from typing import Any
 from celegraph.config import parse_duration
 from celegraph.errors import ConfigError, TaskOptionRefused
 from celegraph.ledger import runs
-from celegraph.ledger.connect import Conn, borrowed, ledger
+from celegraph.ledger.borrow import borrowed
+from celegraph.ledger.connect import AnyConn, ledger
 from celegraph.ledger.runs import Admission
 from celegraph.ledger.values import check_json, check_run_id
 from celegraph.tasks import transactions
@@ -138,7 +139,7 @@ def admit(inst: Installation, admission: Admission, connection: object) -> RunRe
     return RunResult(admission.run_id, inst)
 
 
-def _admit_on(conn: Conn, admission: Admission) -> None:
+def _admit_on(conn: AnyConn, admission: Admission) -> None:
     runs.admit(conn, admission)
 
 
@@ -149,10 +150,13 @@ class StartRun:
     anything is written: UnknownAgent, InvalidValue, InvalidRunId, TaskOptionRefused; RunConflict.
     """
 
+    # Celery's, which this is mixed into; a host's Task class may have a __call__ of its own.
+    request: Any
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused in the caller's process; the worker's tracer calls the task this way, too."""
-        if not self.request.called_directly:  # type: ignore[attr-defined]
-            return self.run(*args, **kwargs)  # type: ignore[attr-defined]
+        """Refused in the caller's process; a worker calls it too, and goes on to `run`."""
+        if not self.request.called_directly:
+            return super().__call__(*args, **kwargs)  # type: ignore[misc]
         raise TypeError(
             "start_run is not called directly: start_run.delay(agent, input, run_id=...) admits the run and"
             " rings a worker; in tests use the drive fixture"

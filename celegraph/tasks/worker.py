@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from celery import signals
+from celery.utils.text import str_to_list
 
-from celegraph.errors import BrokerUnsupported
+from celegraph.errors import CelegraphError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.sweep import last_tick
-from celegraph.tasks import drain, periodic
-from celegraph.tasks.broker import check_broker
+from celegraph.tasks import drain, periodic, queues, revoke
+from celegraph.tasks.fitness import check_worker
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.quiet import quieten
 
@@ -25,33 +28,35 @@ _SWEEP_IF_OLDER = 10.0
 _LOOK_EVERY = 5.0
 
 
+@dataclass
+class _CommandLine:
+    """What this process was told about queues (-Q, -X); workers inside a test have no command line."""
+
+    chosen: bool = False
+    excluded: tuple[str, ...] = ()
+
+
+_command_line = _CommandLine()
+
+
 def connect_signals() -> None:
     """Idempotent; each handler asks whether the worker's app has celegraph."""
     for signal, handler in (
-        (signals.celeryd_after_setup, _after_setup),
+        (signals.celeryd_init, _read_command_line),
         (signals.worker_init, _init),
         (signals.worker_ready, _ready),
         (signals.worker_shutting_down, _shutting_down),
         (signals.worker_shutdown, _shutdown),
+        (signals.beat_init, _beat_init),
+        (signals.beat_embedded_init, _beat_init),
+        (signals.task_revoked, revoke.revoked),
     ):
         signal.connect(handler, weak=False, dispatch_uid=f"celegraph.{handler.__name__}")
 
 
-def _after_setup(sender: Any, instance: Any, **_: Any) -> None:
-    """Before the queues are consumed: refuse pools that cannot carry runs, add our two queues."""
-    inst = find(instance.app)
-    if inst is None:
-        return
-    pool = getattr(instance.pool_cls, "__module__", str(instance.pool_cls))
-    if "gevent" in pool or "eventlet" in pool:
-        raise BrokerUnsupported(
-            "celegraph does not run on the gevent and eventlet pools (psycopg's connections and the run's"
-            " event loop would share one thread); start the worker with --pool prefork, threads or solo"
-        )
-    # Only without -Q, and never through conf.task_queues, which would take the host's own queue away.
-    if not instance.app.amqp.queues._consume_from:
-        for name in (inst.config.queue, inst.config.control_queue):
-            instance.app.amqp.queues.select_add(name)
+def _read_command_line(options: Mapping[str, Any], **_: Any) -> None:
+    _command_line.chosen = bool(options.get("queues"))
+    _command_line.excluded = tuple(str_to_list(options.get("exclude_queues") or ""))
 
 
 def _init(sender: Any, **_: Any) -> None:
@@ -60,14 +65,24 @@ def _init(sender: Any, **_: Any) -> None:
     if inst is None:
         return
     quieten()
-    check_broker(inst.app.connection_for_read().as_uri(include_password=True))
-    with ledger(inst.config):
-        pass  # the first use refuses a pooler and a foreign schema
     # Over a second of imports, paid once here instead of by every pool child.
     import_module("celegraph.tasks.bodies")
-    for name in inst.agents:
-        inst.graph(name)
+    try:
+        check_worker(inst, sender.pool_cls)
+    except CelegraphError as error:
+        # Celery logs what a signal handler raises and starts all the same; only an exit stops it.
+        raise SystemExit(f"celegraph: {error}") from error
+    if _command_line.chosen:
+        queues.declare(inst)
+    else:
+        queues.consume(inst, without=_command_line.excluded)
     drain.prepare()
+
+
+def _beat_init(sender: Any, **_: Any) -> None:
+    inst = find(sender.app)
+    if inst is not None:
+        queues.declare(inst)
 
 
 def _ready(sender: Any, **_: Any) -> None:

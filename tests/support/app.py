@@ -19,7 +19,8 @@ AGENTS = "CELEGRAPH_TEST_AGENTS"
 CELERY = "CELEGRAPH_TEST_CELERY"
 
 # By name: the test's own process starts runs like a web process, without LangGraph.
-_OURS = ("retried", "awaited", "looked_up", "asked", "approved", "steps")
+NAMES = ("retried", "awaited", "looked_up", "asked", "approved", "steps")
+ODD = ("failing", "flaky", "exiting", "exiting_awaited", "eating", "eating_awaited", "killing")
 
 
 def make_app(
@@ -41,7 +42,8 @@ def make_app(
         celegraph=dict(settings or {}),
     )
     app.conf.update(celery or {})
-    ours = {name: f"tests.support.graphs:{name}" for name in _OURS}
+    ours = {name: f"tests.support.graphs:{name}" for name in NAMES}
+    ours |= {name: f"tests.support.odd:{name}" for name in ODD}
     celegraph.install(app, agents=ours | dict(agents or {}))
     return app
 

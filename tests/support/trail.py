@@ -8,6 +8,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests.support.gates import DIRECTORY
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -44,3 +46,8 @@ class Trail:
     def steps(self, run_id: str) -> list[str]:
         """The names of the nodes entered by this run, in order, repetitions included."""
         return [entry.step for entry in self.entries(run_id)]
+
+    @classmethod
+    def of_process(cls) -> Trail:
+        """The trail of the test that has started this process."""
+        return cls(Path(os.environ[DIRECTORY]))

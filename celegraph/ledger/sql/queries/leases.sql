@@ -106,6 +106,12 @@ UPDATE run_leases l
  WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s AND r.run_id = l.run_id
 RETURNING r.cancel_requested_at IS NOT NULL AS cancelled;
 
+-- name: look
+-- The same questions without renewing anything: no write, no commit.
+SELECT r.cancel_requested_at IS NOT NULL AS cancelled
+  FROM run_leases l JOIN runs r USING (run_id)
+ WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s;
+
 -- name: settle
 -- running -> whatever the outcome says, in one statement: status, new epoch (which ends this owner's
 -- right to write), questions opened, answers taken in.  No row: another owner has the run.

@@ -1,0 +1,5 @@
+"""Scenes with real workers."""
+
+from __future__ import annotations
+
+from tests.crash.conftest import scene as scene
