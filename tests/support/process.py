@@ -139,8 +139,9 @@ def kill_and_await(pid: int) -> None:
 
 
 def is_dead(pid: int) -> bool:
-    """Gone, or a zombie that its parent has not yet looked at."""
-    return state_of(pid) in ("", "Z", "X")
+    """Gone, or a zombie that its parent has not yet looked at; its sockets are closed."""
+    # The first thread is a zombie at once, while the others still die and hold the files open.
+    return state_of(pid) in ("", "Z", "X") and _threads(pid) <= 1
 
 
 def state_of(pid: int) -> str:
@@ -159,6 +160,13 @@ def _stat(pid: int) -> list[str] | None:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+def _threads(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def _pids() -> list[int]:
