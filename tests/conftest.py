@@ -6,6 +6,7 @@ The environment's URLs are ignored on purpose: tests drop databases and empty br
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
@@ -14,7 +15,10 @@ import celegraph.testing
 from celegraph.dev.home import Home
 from celegraph.dev.postgres import Postgres
 from celegraph.dev.valkey import Valkey
+from celegraph.testing.database import Ledger
+from celegraph.testing.driver import Driver
 from tests.support.databases import fresh_database, migrated_template
+from tests.support.log import Log
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,3 +81,15 @@ def broker_url(valkey_server: Valkey) -> str:
     with redis.Redis.from_url(valkey_server.url) as client:
         client.flushall()
     return valkey_server.url
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    """What nodes and providers really did."""
+    return Log(tmp_path / "log")
+
+
+@pytest.fixture
+def lonely_drive(database_url: str) -> Driver:
+    """For tests that sweep: nobody else's runs are in this database."""
+    return Driver(Ledger(database_url, "celegraph"))

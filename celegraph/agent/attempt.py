@@ -92,6 +92,8 @@ class Attempt:
     approvals: list[Approval] = field(default_factory=list)
     executions: dict[int, Execution] = field(default_factory=dict)
     calls: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
+    # Keys of effects whose plain functions are being called in node threads just now.
+    calling: set[str] = field(default_factory=set)
     working: set[asyncio.Future[Any]] = field(default_factory=set)
     over: bool = False
     stopped: Waiting | Sleeping | None = None

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from celegraph.agent.calls import call_timeout
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
-from celegraph.agent.effect import Declaration, EffectCall, Found, Unknown, declared
+from celegraph.agent.effect import Declaration, EffectCall, declared
 from celegraph.agent.failures import describe
+from celegraph.agent.identify import call_timeout
+from celegraph.agent.lookups import body_of, call_of, look_up_async
 from celegraph.agent.not_done import is_not_done
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.errors import InvalidValue
 from celegraph.ledger import effects, outbox
-from celegraph.ledger.canonical import decode_result, encode_result
+from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
 
@@ -57,7 +58,7 @@ async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> Dispatc
 
 
 async def _perform(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
-    key, call = row.idempotency_key, _call(row)
+    key, call = row.idempotency_key, call_of(row)
     try:
         value = await _called(decl, call, row, call_timeout(config, decl))
     except Exception as error:
@@ -77,7 +78,7 @@ async def _perform(pen: Pen, config: Config, decl: Declaration, row: Effect, rep
 
 
 async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta) -> Any:
-    args: Any = decode_result(row.args)
+    args = body_of(row)
     if decl.is_async:
         async with asyncio.timeout(limit.total_seconds()):
             return await decl.function(call, **args)
@@ -103,7 +104,7 @@ async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, re
 async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
     answer = answer_doubt(decl, row)
     if answer == "look up":
-        found = await looked_up(decl, row)
+        found = await look_up_async(decl, row)
         answer = answer_doubt(decl, row, found)
         if isinstance(answer, Replay):
             ref = getattr(found, "ref", None)
@@ -127,30 +128,6 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
                 await _perform(pen, config, decl, again, report)
             return
     report.doubtful += 1
-
-
-async def looked_up(decl: Declaration, row: Effect) -> Found:
-    """What the provider says of this effect's last call; a look-up that fails has not answered."""
-    args: Any = decode_result(row.args)
-    lookup: Any = decl.lookup
-    try:
-        if asyncio.iscoroutinefunction(lookup):
-            found = await lookup(_call(row), **args)
-        else:
-            found = await asyncio.to_thread(lookup, _call(row), **args)
-    except Exception as error:
-        return Unknown(type(error).__name__)
-    return found if isinstance(found, Found) else Unknown("the look-up returned something else")
-
-
-def _call(row: Effect) -> EffectCall:
-    return EffectCall(
-        key=row.idempotency_key,
-        attempt=row.attempts,
-        run_id=row.run_id,
-        tool=row.tool,
-        provider_ref=row.provider_ref,
-    )
 
 
 def _pause(attempts: int) -> timedelta:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from celegraph.agent.dispatch import looked_up
 from celegraph.agent.effect import Happened, declared
+from celegraph.agent.lookups import look_up_async
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.pen import Pen
@@ -17,7 +17,7 @@ async def reconcile_once(pen: Pen, *, limit: int = 20) -> list[str]:
     known = {tool: d for tool, d in declared().items() if d.lookup is not None}
     woken = []
     for row in await effects.resting_doubts(pen, list(known), limit):
-        found = await looked_up(known[row.tool], row)
+        found = await look_up_async(known[row.tool], row)
         if isinstance(found, Happened) and await effects.resolve_happened(
             pen, row, result=encode_result(found.result), ref=found.ref
         ):

@@ -126,7 +126,10 @@ _local = threading.local()
 def current_slot(config: Config) -> Slot:
     """This thread's slot.  A forked child never uses its parent's."""
     slot: Slot | None = getattr(_local, "slot", None)
-    if slot is None or slot.pid != os.getpid() or slot.config != config:
+    if slot is not None and slot.pid == os.getpid() and slot.config != config:
+        slot.discard()  # a second app in this thread: its runs are in another database
+        slot = None
+    if slot is None or slot.pid != os.getpid():
         slot = _local.slot = Slot(config)
     return slot
 

@@ -1,0 +1,92 @@
+"""The sweep reads what is due, whatever else there is: 100,000 rows change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from celegraph.config import load_config
+from celegraph.ledger.connect import Conn, connect
+from celegraph.ledger.queries import load
+
+ROWS = 100_000
+
+FILL = f"""
+INSERT INTO runs (run_id, lock_key, agent, status, waits_for, input, max_crashes, ring_at,
+                  created_at, updated_at)
+SELECT 'run-' || n, n, 'agent',
+       CASE WHEN n % 1000 = 0 THEN 'ready' WHEN n % 1000 = 1 THEN 'running' ELSE 'waiting' END,
+       CASE WHEN n % 1000 > 1 THEN CASE WHEN n % 1000 = 2 THEN 'code' ELSE 'decision' END END,
+       '{{}}', 3, CASE WHEN n % 1000 = 0 THEN ledger_now() + make_interval(secs => n - 50000) END,
+       ledger_now() - make_interval(secs => n), ledger_now() - make_interval(secs => n)
+  FROM generate_series(1, {ROWS}) n;
+INSERT INTO run_leases (run_id) SELECT run_id FROM runs;
+INSERT INTO approvals (approval_id, run_id, kind, interrupt_id, prompt, deadline_at, next_action_at, status,
+                       decided_at, consumed_at)
+SELECT 'ap-' || n, 'run-' || n, 'interrupt', 'i-' || n, 'go?', ledger_now() + make_interval(secs => n),
+       ledger_now() + make_interval(secs => n),
+       CASE WHEN n % 2 = 0 THEN 'open' ELSE 'approved' END,
+       CASE WHEN n % 2 = 1 THEN ledger_now() END,
+       CASE WHEN n % 2 = 1 AND n % 5000 <> 3 THEN ledger_now() END
+  FROM generate_series(1, {ROWS}) n;
+UPDATE runs SET cancel_requested_at = ledger_now() WHERE run_id IN ('run-7', 'run-8');
+"""
+
+
+@pytest.fixture(scope="module")
+def conn(module_database_url: str) -> Iterator[Conn]:
+    with connect(load_config({"database_url": module_database_url})) as conn:
+        for statement in FILL.split(";"):
+            if statement.strip():
+                conn.execute(statement.encode())
+        conn.execute("ANALYZE")
+        yield conn
+
+
+QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
+    ("sweep", "running", "runs_running", {"hang_after": timedelta(minutes=10), "limit": 500}),
+    ("sweep", "due_rings", "runs_ringing", {"limit": 10}),
+    ("sweep", "wake_for_code", "runs_waiting_for_code", {"limit": 10}),
+    ("sweep", "wake_decided", "approvals_unconsumed", {"limit": 10}),
+    ("sweep", "cancelling", "runs_cancelling", {"limit": 10}),
+    ("approvals", "expire_due", "approvals_acting", {"limit": 10}),
+]
+
+
+@pytest.mark.parametrize(("file", "name", "index", "params"), QUERIES, ids=[q[1] for q in QUERIES])
+def test_a_periodic_query_uses_its_partial_index_and_reads_no_table_whole(
+    conn: Conn, file: str, name: str, index: str, params: dict[str, object]
+) -> None:
+    row = conn.execute(b"EXPLAIN (FORMAT JSON) " + getattr(load(file), name), params).fetchone()
+    assert row is not None
+    nodes = list(walk(row["QUERY PLAN"][0]["Plan"]))
+
+    assert index in {node.get("Index Name") for node in nodes}
+    big = {"runs", "approvals", "run_leases", "run_events"}
+    assert [n for n in nodes if n["Node Type"] == "Seq Scan" and n["Relation Name"] in big] == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "index"),
+    [
+        ("SELECT FROM runs WHERE status = 'ready' AND ring_at <= ledger_now() ORDER BY ring_at LIMIT 9",
+         "runs_ringing"),
+        ("SELECT run_id FROM runs WHERE status = 'running' ORDER BY updated_at LIMIT 9", "runs_running"),
+    ],
+)  # fmt: skip
+def test_the_indexed_time_orders_without_a_sort(conn: Conn, sql: str, index: str) -> None:
+    row = conn.execute(f"EXPLAIN (FORMAT JSON) {sql}".encode()).fetchone()
+    assert row is not None
+    nodes = list(walk(row["QUERY PLAN"][0]["Plan"]))
+
+    assert [n["Node Type"] for n in nodes if "Sort" in n["Node Type"]] == []
+    assert index in {node.get("Index Name") for node in nodes}
+
+
+def walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from walk(below)
