@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +36,7 @@ class Watcher:
                     while not stop.is_set():
                         try:
                             own.drain_events(timeout=0.2)
-                        except (TimeoutError, socket.timeout):
+                        except TimeoutError:
                             continue
 
             thread = threading.Thread(target=receive, daemon=True)
