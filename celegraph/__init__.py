@@ -20,21 +20,27 @@ if TYPE_CHECKING:
     from celegraph.agent.effect import NotHappened as NotHappened
     from celegraph.agent.effect import Unknown as Unknown
     from celegraph.agent.effect import effect as effect
+    from celegraph.agent.recorded import recorded as recorded
+    from celegraph.agent.recorded_model import recorded_model as recorded_model
     from celegraph.agent.spec import Agent as Agent
     from celegraph.agent.spec import ApprovalPolicy as ApprovalPolicy
     from celegraph.agent.spec import RetryPolicy as RetryPolicy
     from celegraph.tasks.control import cancel_run as cancel_run
     from celegraph.tasks.control import get_approval as get_approval
+    from celegraph.tasks.control import get_effect as get_effect
     from celegraph.tasks.control import get_run as get_run
     from celegraph.tasks.control import list_approvals as list_approvals
     from celegraph.tasks.control import list_runs as list_runs
     from celegraph.tasks.control import pause_run as pause_run
+    from celegraph.tasks.control import release_effect as release_effect
     from celegraph.tasks.control import release_run as release_run
     from celegraph.tasks.control import resume_run as resume_run
     from celegraph.tasks.control import retry_run as retry_run
     from celegraph.tasks.control import trace_run as trace_run
     from celegraph.tasks.decide import Decided as Decided
     from celegraph.tasks.decide import decide as decide
+    from celegraph.tasks.explain import Explanation as Explanation
+    from celegraph.tasks.explain import explain_run as explain_run
     from celegraph.tasks.install import install as install
     from celegraph.tasks.install import start_run as start_run
     from celegraph.tasks.resolve import confirm_effect as confirm_effect
@@ -49,6 +55,7 @@ _HOMES = {
     "Decided": "tasks.decide",
     "Decision": "agent.asking",
     "EffectCall": "agent.effect",
+    "Explanation": "tasks.explain",
     "Happened": "agent.effect",
     "NotHappened": "agent.effect",
     "RetryPolicy": "agent.spec",
@@ -59,13 +66,18 @@ _HOMES = {
     "confirm_effect": "tasks.resolve",
     "decide": "tasks.decide",
     "effect": "agent.effect",
+    "explain_run": "tasks.explain",
     "fail_effect": "tasks.resolve",
     "get_approval": "tasks.control",
+    "get_effect": "tasks.control",
     "get_run": "tasks.control",
     "install": "tasks.install",
     "list_approvals": "tasks.control",
     "list_runs": "tasks.control",
     "pause_run": "tasks.control",
+    "recorded": "agent.recorded",
+    "recorded_model": "agent.recorded_model",
+    "release_effect": "tasks.control",
     "release_run": "tasks.control",
     "resolve_effect": "tasks.resolve",
     "resume_run": "tasks.control",

@@ -9,6 +9,8 @@ from celegraph.config import Config
 
 # Seconds.
 ESCALATE_EVERY = 5.0
+DISPATCH_EVERY = 2.0
+RECONCILE_EVERY = 15.0
 
 
 def beat_schedule(config: Config) -> dict[str, dict[str, Any]]:
@@ -16,15 +18,19 @@ def beat_schedule(config: Config) -> dict[str, dict[str, Any]]:
 
     Each message expires within its interval: after an outage a worker meets one tick, not a thousand.
     """
+    control, queue = config.control_queue, config.queue
     return {
-        "celegraph-sweep-leases": _every(config.sweep_every.total_seconds(), "sweep_leases", config),
-        "celegraph-escalate-approvals": _every(ESCALATE_EVERY, "escalate_approvals", config),
+        "celegraph-sweep-leases": _every(config.sweep_every.total_seconds(), "sweep_leases", control),
+        "celegraph-escalate-approvals": _every(ESCALATE_EVERY, "escalate_approvals", control),
+        # These call the host's functions, which may be slow: beside the runs, not beside the clock.
+        "celegraph-dispatch-outbox": _every(DISPATCH_EVERY, "dispatch_outbox", queue),
+        "celegraph-reconcile-effects": _every(RECONCILE_EVERY, "reconcile_effects", queue),
     }
 
 
-def _every(seconds: float, task: str, config: Config) -> dict[str, Any]:
+def _every(seconds: float, task: str, queue: str) -> dict[str, Any]:
     return {
         "task": f"celegraph.{task}",
         "schedule": seconds,
-        "options": {"expires": seconds, "queue": config.control_queue},
+        "options": {"expires": seconds, "queue": queue},
     }

@@ -10,10 +10,17 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+import celegraph.testing
 from celegraph.dev.home import Home
 from celegraph.dev.postgres import Postgres
 from celegraph.dev.valkey import Valkey
 from tests.support.databases import fresh_database, migrated_template
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Our own plugin, also in a checkout that is not installed and so has no entry point."""
+    if not config.pluginmanager.has_plugin("celegraph"):
+        config.pluginmanager.register(celegraph.testing, "celegraph")
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +41,13 @@ def valkey_server() -> Iterator[Valkey]:
 def database_template(postgres_server: Postgres) -> str:
     """The name of a migrated database that each test's is copied from."""
     return migrated_template(postgres_server.url)
+
+
+@pytest.fixture(scope="session")
+def celegraph_database_url(postgres_server: Postgres) -> Iterator[str]:
+    """The server of the suite for `drive`, which makes a schema of its own here."""
+    with fresh_database(postgres_server.url) as url:
+        yield url
 
 
 @pytest.fixture

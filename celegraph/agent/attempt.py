@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 from langgraph.runtime import ExecutionInfo, RunControl
 
+from celegraph.agent.graphs import Graph
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent, ApprovalPolicy
 from celegraph.config import Config
 from celegraph.errors import AttemptOver, EffectOutsideRun
-from celegraph.ledger import leases
+from celegraph.ledger import leases, outbox
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.outcomes import Sleeping, Waiting
@@ -43,7 +44,8 @@ class Execution:
     """One pass through a node: which recorded calls it has met, how many it has counted."""
 
     info: ExecutionInfo  # kept alive: its id is this execution's name
-    claimed: set[str] = field(default_factory=set)
+    name: str  # of this pass, in intents
+    claimed: set[tuple[str, str, str]] = field(default_factory=set)
 
 
 class EffectBook:
@@ -52,15 +54,22 @@ class EffectBook:
     def __init__(self) -> None:
         self._by_key: dict[str, Effect] = {}
         self._by_place: dict[tuple[str, str], set[str]] = {}
+        self._intents: dict[str, set[str]] = {}
 
     def put(self, row: Effect) -> None:
         """Add or replace a row."""
         self._by_key[row.idempotency_key] = row
         self._by_place.setdefault((row.step, row.tool), set()).add(row.idempotency_key)
+        if row.mode == "outbox" and row.task_id is not None and row.released_at is None:
+            self._intents.setdefault(row.task_id, set()).add(row.idempotency_key)
 
     def at(self, step: str, tool: str) -> list[Effect]:
         """The calls of one tool in one logical step."""
         return [self._by_key[key] for key in self._by_place.get((step, tool), ())]
+
+    def unreleased(self, task_id: str) -> list[Effect]:
+        """Intents of a graph task that its writes have not released, as far as this attempt knows."""
+        return [self._by_key[k] for k in self._intents.get(task_id, ())]
 
     def __contains__(self, key: str) -> bool:
         return key in self._by_key
@@ -77,6 +86,7 @@ class Attempt:
     pen: Pen
     saver: Saver
     loop: asyncio.AbstractEventLoop
+    graph: Graph | None = None
     control: RunControl = field(default_factory=RunControl)
     effects: EffectBook = field(default_factory=EffectBook)
     approvals: list[Approval] = field(default_factory=list)
@@ -86,6 +96,7 @@ class Attempt:
     over: bool = False
     stopped: Waiting | Sleeping | None = None
     drain_reason: str | None = None
+    enqueued: bool = False
 
     @property
     def run_id(self) -> str:
@@ -104,7 +115,21 @@ class Attempt:
 
     def execution(self, info: ExecutionInfo) -> Execution:
         """The record of one pass through a node."""
-        return self.executions.setdefault(id(info), Execution(info))
+        found = self.executions.get(id(info))
+        if found is None:
+            found = Execution(info, f"{self.epoch}.{len(self.executions) + 1}")
+            self.executions[id(info)] = found
+        return found
+
+    async def before_writes(self, task_id: str) -> None:
+        """A task's writes are about to become durable, and will release its intents: forget those that
+        an earlier pass through the node wrote and the last one did not want."""
+        stale = self.effects.unreleased(task_id)
+        if stale:
+            last = [e.name for e in self.executions.values() if e.info.task_id == task_id]
+            name = last[-1] if last else ""
+            if any(e.execution != name for e in stale):
+                await outbox.drop_stale(self.pen, self.run_id, self.epoch, task_id=task_id, execution=name)
 
     def worked(self, work: asyncio.Future[Any]) -> None:
         """An async effect is through; its caller may have been cancelled and never see the error."""
@@ -124,7 +149,13 @@ class Attempt:
         return Unwind(outcome.reason)
 
     def on_loop(self, step: Coroutine[Any, Any, T]) -> T:
-        """Run `step` on the attempt's loop and wait for it, from a node's thread."""
+        """Run `step` on the attempt's loop and wait for it, from a node's thread.
+
+        After the attempt nobody may be running that loop any more: waiting would be for ever.
+        """
+        if not self.loop.is_running():
+            step.close()
+            raise AttemptOver(self.run_id)
         future = asyncio.run_coroutine_threadsafe(step, self.loop)
         while not wait((future,), _LOOK_FOR_LOOP).done:
             if not self.loop.is_running():

@@ -8,76 +8,38 @@ stay on the loop.  The steps are the same coroutines.
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
 from typing import Any
 
-from celegraph.agent.attempt import Attempt, boot_time, current_attempt
-from celegraph.agent.doubt import Replay, Stop, answer_doubt, ask_about_doubt, ask_for_call
-from celegraph.agent.effect import Declaration, EffectCall, Found, Unknown
-from celegraph.agent.failures import describe
-from celegraph.agent.not_done import is_not_done
-from celegraph.agent.place import Place, here
-from celegraph.agent.slots import Slot, find_slot
-from celegraph.errors import (
-    ApprovalRejected,
-    EffectMisuse,
-    EffectsDisabled,
-    EffectSkipped,
-    InvalidValue,
-)
+from celegraph.agent.attempt import boot_time
+from celegraph.agent.caller import Caller, arrive
+from celegraph.agent.conclude import Granted, conclude, conclude_error
+from celegraph.agent.doubt import Replay, Stop, answer_doubt
+from celegraph.agent.effect import Declaration, Found
+from celegraph.agent.identify import Request, call_timeout, identify
+from celegraph.agent.lookups import look_up, look_up_async
+from celegraph.agent.questions import ask_about_doubt, ask_for_call
+from celegraph.errors import ApprovalRejected, EffectMisuse, EffectSkipped
 from celegraph.ledger import effects
-from celegraph.ledger.canonical import canonical_json, check_size, decode_result, encode_result
-from celegraph.ledger.effects import Effect, Reservation
-from celegraph.ledger.keys import args_hash, effect_key
-
-
-@dataclass(frozen=True)
-class Request:
-    """A call that an author's code wants, with its identity worked out."""
-
-    attempt: Attempt
-    decl: Declaration
-    args: dict[str, Any]
-    reservation: Reservation
-
-
-@dataclass(frozen=True)
-class Granted:
-    """The right to make call number `attempts`, until `until` on the boot-time clock."""
-
-    request: Request
-    row: Effect
-    until: float
-
-    @property
-    def attempts(self) -> int:
-        """Which call this is, from 1."""
-        return self.row.attempts
-
-    def call(self) -> EffectCall:
-        """What the author's function gets."""
-        r = self.request.reservation
-        return EffectCall(key=r.key, attempt=self.attempts, run_id=r.run_id, tool=r.tool)
-
+from celegraph.ledger.canonical import decode_result, encode_result
+from celegraph.ledger.effects import Effect
 
 # -- the two doors ---------------------------------------------------------------------------------
 
 
 def perform_sync(decl: Declaration, args: dict[str, Any], slot: str | None = None) -> Any:
     """A `def` effect, called in a sync node (or any thread that carries the node's context)."""
-    attempt, place = _arrive(decl)
+    caller = arrive(f"effect {decl.tool!r}", slot)
+    attempt = caller.attempt
     if attempt.on_loop_thread():
         raise EffectMisuse(
             f"effect {decl.tool!r} is a plain function and was called on the event loop; declare it with"
             " 'async def' and await it, or call it from a plain 'def' node"
         )
-    prepared = attempt.on_loop(_prepare(attempt, place, decl, args, slot))
+    prepared = attempt.on_loop(_prepare(caller, decl, args))
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
-            found = _sync_found(decl, prepared)
+            found = look_up(decl, prepared.row)
             prepared = attempt.on_loop(_after_lookup(prepared, found))
             continue
         call = prepared.call()
@@ -87,12 +49,12 @@ def perform_sync(decl: Declaration, args: dict[str, Any], slot: str | None = Non
         try:
             value = decl.function(call, **prepared.request.args)
         except BaseException as error:
-            outcome = attempt.on_loop(_conclude_error(prepared, call, error))
-            if outcome is None:
+            row = attempt.on_loop(conclude_error(prepared, error))
+            if row is None:
                 raise
-            prepared = outcome
+            prepared = attempt.on_loop(_meet(prepared.request, row))
             continue
-        return attempt.on_loop(_conclude(prepared, call, value))
+        return attempt.on_loop(conclude(prepared, call, value))
     return prepared.result
 
 
@@ -102,22 +64,22 @@ async def perform_async(decl: Declaration, args: dict[str, Any], slot: str | Non
     The work goes on in a task of its own when the caller is cancelled: LangGraph cancels a node whose
     sibling failed, and a call cut in the middle would be a doubt that nobody needs.
     """
-    attempt, place = _arrive(decl)
+    caller = arrive(f"effect {decl.tool!r}", slot)
+    attempt = caller.attempt
     if not attempt.on_loop_thread():
         raise EffectMisuse(f"effect {decl.tool!r} is async; await it in an 'async def' node")
-    work = asyncio.ensure_future(_perform(attempt, place, decl, args, slot))
+    work = asyncio.ensure_future(_perform(caller, decl, args))
     attempt.working.add(work)
     work.add_done_callback(attempt.worked)
     return await asyncio.shield(work)
 
 
-async def _perform(
-    attempt: Attempt, place: Place, decl: Declaration, args: dict[str, Any], slot: str | None
-) -> Any:
-    prepared = await _prepare(attempt, place, decl, args, slot)
+async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> Any:
+    attempt = caller.attempt
+    prepared = await _prepare(caller, decl, args)
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
-            prepared = await _after_lookup(prepared, await _async_found(decl, prepared))
+            prepared = await _after_lookup(prepared, await look_up_async(decl, prepared.row))
             continue
         call = prepared.call()
         if boot_time() > prepared.until:
@@ -125,24 +87,16 @@ async def _perform(
             continue
         _announce(prepared)
         try:
-            async with asyncio.timeout(_timeout(attempt, decl).total_seconds()):
+            async with asyncio.timeout(call_timeout(attempt.config, decl).total_seconds()):
                 value = await decl.function(call, **prepared.request.args)
         except BaseException as error:
-            outcome = await _conclude_error(prepared, call, error)
-            if outcome is None:
+            row = await conclude_error(prepared, error)
+            if row is None:
                 raise
-            prepared = outcome
+            prepared = await _meet(prepared.request, row)
             continue
-        return await _conclude(prepared, call, value)
+        return await conclude(prepared, call, value)
     return prepared.result
-
-
-def _arrive(decl: Declaration) -> tuple[Attempt, Place]:
-    attempt = current_attempt(f"effect {decl.tool!r}")
-    place = here(attempt.saver.sites.site)
-    if place is None:
-        raise EffectMisuse(f"effect {decl.tool!r} must be called inside a node of the run's graph")
-    return attempt, place
 
 
 def _announce(granted: Granted) -> None:
@@ -168,49 +122,14 @@ class _Lookup:
 _Prepared = Replay | Granted | _Lookup
 
 
-async def _prepare(
-    attempt: Attempt, place: Place, decl: Declaration, args: dict[str, Any], slot: str | None
-) -> _Prepared:
-    attempt.check_open()
-    if attempt.run.read_only:
-        raise EffectsDisabled(attempt.run_id, decl.tool)
-    body = canonical_json(args, path="args")
-    check_size(body, attempt.config.max_value_bytes, "args")
-    hashed = args_hash(args)
-    # From here to the reservation nothing is awaited: parallel calls must not find the same slot free.
-    found = find_slot(attempt, place, decl, hashed, slot)
-    request = Request(attempt, decl, args, _reservation(attempt, place, decl, args, hashed, found))
-    key = request.reservation.key
-    if (running := attempt.calls.get(key)) is not None:
+async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
+    attempt = caller.attempt
+    request = await identify(caller, decl, args)
+    if (running := attempt.calls.get(request.reservation.key)) is not None:
         return Replay(await asyncio.shield(running))
-    if found.recorded is not None:
-        return await _meet(request, found.recorded)
+    if request.recorded is not None:
+        return await _meet(request, request.recorded)
     return await _reserve(request)
-
-
-def _reservation(
-    attempt: Attempt, place: Place, decl: Declaration, args: dict[str, Any], hashed: str, slot: Slot
-) -> Reservation:
-    if slot.recorded is not None:
-        key, hashed = slot.recorded.idempotency_key, slot.recorded.args_hash
-    else:
-        key = effect_key(attempt.run_id, place.step, decl.tool, slot.name, hashed)
-    return Reservation(
-        key=key,
-        run_id=attempt.run_id,
-        epoch=attempt.epoch,
-        step=place.step,
-        tool=decl.tool,
-        slot=slot.name,
-        args_hash=hashed,
-        args=encode_result(args, path="args"),
-        owner=f"epoch {attempt.epoch}",
-        horizon=attempt.config.call_window + _timeout(attempt, decl),
-    )
-
-
-def _timeout(attempt: Attempt, decl: Declaration) -> timedelta:
-    return decl.timeout or attempt.config.effect_timeout
 
 
 async def _reserve(request: Request) -> _Prepared:
@@ -221,7 +140,7 @@ async def _reserve(request: Request) -> _Prepared:
         return _granted(request, row, asked_at)
     if request.decl.requires_approval and reservation.key not in attempt.effects:
         return await _without_approval(request)
-    return await _meet(request, await effects.state(attempt.pen, reservation.key))
+    return await _meet(request, await request.read_again())
 
 
 async def _without_approval(request: Request) -> _Prepared:
@@ -243,12 +162,6 @@ def _granted(request: Request, row: Effect, asked_at: float) -> Granted:
     return Granted(request, row, asked_at + window)
 
 
-async def _read_again(request: Request) -> Effect:
-    row = await effects.state(request.attempt.pen, request.reservation.key)
-    request.attempt.effects.put(row)
-    return row
-
-
 async def _meet(request: Request, row: Effect) -> _Prepared:
     """A row is there: give back its result, try once more, or answer the doubt."""
     attempt = request.attempt
@@ -259,7 +172,7 @@ async def _meet(request: Request, row: Effect) -> _Prepared:
         if (row.error or {}).get("skipped"):
             raise EffectSkipped(row.tool, row.idempotency_key, row.error.get("by"), row.error.get("note"))
         return await _claim(request, row)
-    row = await _read_again(request)
+    row = await request.read_again()
     if row.status != "pending":
         return await _meet(request, row)
     answer = answer_doubt(request.decl, row)
@@ -277,13 +190,14 @@ async def _meet(request: Request, row: Effect) -> _Prepared:
 
 
 async def _claim(request: Request, row: Effect) -> _Prepared:
+    request.attempt.check_open()
     asked_at = boot_time()
     claimed = await effects.claim(
         request.attempt.pen, request.reservation, status=row.status, attempts=row.attempts
     )
     if claimed is None:
         # Somebody else answered or called meanwhile; what is true now decides.
-        return await _meet(request, await _read_again(request))
+        return await _meet(request, await request.read_again())
     return _granted(request, claimed, asked_at)
 
 
@@ -293,7 +207,7 @@ async def _claim_again(granted: Granted) -> _Prepared:
     attempt.check_open()
     late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
     await effects.record_failed(attempt.pen, key, granted.attempts, attempt.epoch, late)
-    return await _meet(granted.request, await _read_again(granted.request))
+    return await _meet(granted.request, await granted.request.read_again())
 
 
 async def _after_lookup(lookup: _Lookup, found: Found) -> _Prepared:
@@ -311,105 +225,10 @@ async def _after_lookup(lookup: _Lookup, found: Found) -> _Prepared:
                 ref=getattr(found, "ref", None),
                 by="look-up",
             )
-            await _read_again(lookup.request)
+            await lookup.request.read_again()
             return Replay(decode_result(stored))
         case "ask":
             raise await attempt.stop(ask_about_doubt(attempt, row))
         case Stop(outcome):
             raise await attempt.stop(outcome)
     return await _claim(lookup.request, row)
-
-
-async def _conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
-    """The call returned: record it before anybody sees the result."""
-    attempt, key = granted.request.attempt, granted.request.reservation.key
-    problem: InvalidValue | None = None
-    try:
-        stored = encode_result(value)
-        check_size(canonical_json(stored, path="result"), attempt.config.max_value_bytes, "result")
-    except InvalidValue as error:
-        # It did happen; only its result cannot be kept.  Recorded first, reported then.
-        stored, problem = None, error
-    await effects.record_sent(
-        attempt.pen,
-        key,
-        granted.attempts,
-        attempt.epoch,
-        result=stored,
-        ref=call.provider_ref,
-        by="call",
-    )
-    attempt.effects.put(replace(granted.row, status="sent", result=stored, provider_ref=call.provider_ref))
-    if problem is not None:
-        raise problem
-    return decode_result(stored)
-
-
-async def _conclude_error(granted: Granted, call: EffectCall, error: BaseException) -> _Prepared | None:
-    """The call raised.  None: raise it on; else what follows from the effect's policy."""
-    attempt, r = granted.request.attempt, granted.request.reservation
-    decl = granted.request.decl
-    if is_not_done(decl, error):
-        await effects.record_failed(attempt.pen, r.key, granted.attempts, attempt.epoch, describe(error))
-        await _read_again(granted.request)
-        return None
-    facts = describe(error)
-    shorten = decl.in_doubt == "retry"
-    await effects.record_doubt(attempt.pen, r.key, granted.attempts, attempt.epoch, facts, over=shorten)
-    row = await _read_again(granted.request)
-    if not isinstance(error, Exception):
-        return None  # the process or the attempt is being torn down; the next attempt meets the doubt
-    attempt.check_open()
-    if shorten:
-        raise await attempt.stop(Stop.back_off(granted.attempts, type(error).__name__).outcome)
-    return await _meet(granted.request, row)
-
-
-# -- look-ups, in the caller's own colour ----------------------------------------------------------
-
-
-def _lookup_call(lookup: _Lookup) -> tuple[EffectCall, dict[str, Any]]:
-    row = lookup.row
-    args = decode_result(row.args)
-    call = EffectCall(
-        key=row.idempotency_key,
-        attempt=row.attempts,
-        run_id=row.run_id,
-        tool=row.tool,
-        provider_ref=row.provider_ref,
-    )
-    return call, args if isinstance(args, dict) else {}
-
-
-def _checked(decl: Declaration, found: object) -> Found:
-    if not isinstance(found, Found):
-        raise EffectMisuse(
-            f"the lookup of effect {decl.tool!r} returned {type(found).__name__}; return Happened(result,"
-            " ref), NotHappened() or Unknown(reason)"
-        )
-    return found
-
-
-def _sync_found(decl: Declaration, lookup: _Lookup) -> Found:
-    call, args = _lookup_call(lookup)
-    function: Callable[..., Any] = decl.lookup  # type: ignore[assignment]
-    try:
-        found = function(call, **args)
-    except Exception as error:
-        return Unknown(type(error).__name__)  # a look-up that fails has not answered
-    if inspect.isawaitable(found):
-        raise EffectMisuse(f"effect {decl.tool!r} is a plain function, its lookup must be one too")
-    return _checked(decl, found)
-
-
-async def _async_found(decl: Declaration, lookup: _Lookup) -> Found:
-    call, args = _lookup_call(lookup)
-    function: Callable[..., Any] = decl.lookup  # type: ignore[assignment]
-    try:
-        if inspect.iscoroutinefunction(function):
-            found = await function(call, **args)
-        else:
-            found = await asyncio.to_thread(function, call, **args)
-    except Exception as error:
-        return Unknown(type(error).__name__)  # a look-up that fails has not answered
-    return _checked(decl, found)

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from celegraph.agent.attempt import Attempt
 from celegraph.agent.effect import Declaration, Found, Happened, NotHappened, Unknown
-from celegraph.ledger.effects import Effect, Reservation
-from celegraph.ledger.keys import approval_id
-from celegraph.ledger.outcomes import Ask, Sleeping, Waiting
+from celegraph.ledger.effects import Effect
+from celegraph.ledger.outcomes import Sleeping, Waiting
 
 # A look-up that cannot tell is repeated for this long past the horizon before a person is asked.
 _LOOK_UP_FOR = timedelta(minutes=10)
@@ -88,41 +86,3 @@ def _unknown(row: Effect) -> Answer:
     if waited > _LOOK_UP_FOR.total_seconds():
         return "ask"
     return Stop.sleep(min(60.0, max(1.0, waited)), "the look-up could not tell yet")
-
-
-def ask_about_doubt(attempt: Attempt, row: Effect) -> Waiting:
-    """The question to a person, in the same inbox and with the same deadlines as approvals."""
-    ask = Ask(
-        approval_id=approval_id(attempt.run_id, f"doubt:{row.idempotency_key}", row.attempts),
-        kind="doubt",
-        prompt=(
-            f"Did {row.tool!r} happen? The process stopped between the call (number {row.attempts}) and its"
-            f" record. Look for key {row.idempotency_key} at the provider, then answer happened,"
-            " did_not_happen or skip."
-        ),
-        ask=row.attempts,
-        tool=row.tool,
-        args=row.args,
-        args_hash=row.args_hash,
-        idempotency_key=row.idempotency_key,
-        policy={},
-    )
-    return Waiting("effect in doubt", (ask,))
-
-
-def ask_for_call(attempt: Attempt, reservation: Reservation) -> Waiting:
-    """The question for a call that requires an approval and was reached without one."""
-    number = 1 + sum(a.idempotency_key == reservation.key for a in attempt.approvals)
-    ask = Ask(
-        approval_id=approval_id(attempt.run_id, f"effect:{reservation.key}", number),
-        kind="effect",
-        prompt=f"Allow {reservation.tool!r}?",
-        ask=number,
-        tool=reservation.tool,
-        args=reservation.args,
-        args_hash=reservation.args_hash,
-        idempotency_key=reservation.key,
-        policy=attempt.policy.model_dump(mode="json"),
-        deadline=attempt.policy.deadline,
-    )
-    return Waiting("waits for an approval", (ask,))

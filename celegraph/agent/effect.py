@@ -58,6 +58,7 @@ class Unknown:
 
 Found = Happened | NotHappened | Unknown
 InDoubt = Literal["ask", "retry", "reconcile"]
+OnDrift = Literal["keep", "ask", "fail"]
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,18 @@ class Declaration:
     timeout: timedelta | None = None
     key_ttl: timedelta | None = None
     requires_approval: bool = False
-    on_drift: Literal["keep", "fail"] = "keep"
+    on_drift: OnDrift | None = None
     not_done: tuple[type[BaseException], ...] = field(default=())
 
     @property
     def is_async(self) -> bool:
         """The effect is awaited."""
         return inspect.iscoroutinefunction(self.function)
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Where the function lives; the same after a reload."""
+        return self.function.__module__, self.function.__qualname__
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The business arguments by name, defaults filled in; TypeError as from the function itself."""
@@ -102,6 +108,12 @@ class EffectFunction(Protocol[P, R_co]):
         """Describe the call without making it, for `ask_approval`."""
         ...
 
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Write the call into the outbox: it is made after this node's writes are durable, by a worker's
+        dispatcher, under the same policies.  Returns the effect's key (str) for `celegraph.get_effect`;
+        an async effect's is awaited."""
+        ...
+
     def slot(self, name: str) -> Callable[P, R_co]:
         """The same effect under a slot of the author's own: recognised by name, not by order."""
         ...
@@ -115,7 +127,7 @@ def effect(
     timeout: timedelta | str | float | None = None,
     key_ttl: timedelta | str | None = None,
     requires_approval: bool = False,
-    on_drift: Literal["keep", "fail"] = "keep",
+    on_drift: OnDrift | None = None,
     not_done: tuple[type[BaseException], ...] = (),
 ) -> Callable[[Callable[Concatenate[EffectCall, P], R]], EffectFunction[P, R]]:
     """Declare a side effect.  The decorated function's first parameter is the `EffectCall`.
@@ -123,6 +135,10 @@ def effect(
     `in_doubt` answers "did it happen?" after a crash between the call and its record: "retry" calls
     again with the same key (the provider must honour it, within `key_ttl`), "reconcile" asks `lookup`,
     "ask" asks a person.  `not_done`: exceptions that prove that nothing happened.
+
+    `on_drift` answers "this re-run wants other arguments than were recorded here": "keep" the recorded
+    call (default in a named slot and in a model's tool call, where a model words things differently),
+    "ask" a person (default elsewhere), or "fail".
     """
     if in_doubt == "reconcile" and lookup is None:
         raise EffectMisuse(f"effect {tool!r}: in_doubt='reconcile' needs lookup=")
@@ -144,6 +160,7 @@ def effect(
             on_drift=on_drift,
             not_done=not_done,
         )
+        _remember(declaration)
         return cast("EffectFunction[P, R]", _wrap(declaration))
 
     return declare
@@ -194,6 +211,7 @@ def _dress(wrapper: Callable[..., Any], declaration: Declaration) -> Callable[..
     wrapper.__signature__ = declaration.signature  # type: ignore[attr-defined]
     wrapper.declaration = declaration  # type: ignore[attr-defined]
     wrapper.bind = lambda *a, **k: BoundEffect(declaration.tool, declaration.arguments(a, k))  # type: ignore[attr-defined]
+    wrapper.enqueue = functools.partial(_enqueue, declaration)  # type: ignore[attr-defined]
     wrapper.slot = functools.partial(_in_slot, declaration)  # type: ignore[attr-defined]
     return wrapper
 
@@ -205,3 +223,30 @@ def _in_slot(declaration: Declaration, name: str) -> Callable[..., Any]:
         raise EffectMisuse(f"effect {declaration.tool!r}: a slot's name is 1 to 200 characters")
     perform: Callable[..., Any] = perform_async if declaration.is_async else perform_sync
     return lambda *a, **k: perform(declaration, declaration.arguments(a, k), slot=name)
+
+
+def _enqueue(declaration: Declaration, *args: Any, **kwargs: Any) -> Any:
+    from celegraph.agent.intents import enqueue_async, enqueue_sync
+
+    write = enqueue_async if declaration.is_async else enqueue_sync
+    return write(declaration, declaration.arguments(args, kwargs))
+
+
+_declared: dict[str, Declaration] = {}
+
+
+def _remember(declaration: Declaration) -> None:
+    """One tool name is one effect per process: its rows must not be performed by another function."""
+    known = _declared.get(declaration.tool)
+    if known is not None and known.identity != declaration.identity:
+        # Two test modules may use one name for different effects; the dispatcher refuses to guess.
+        _ambiguous.add(declaration.tool)
+    _declared[declaration.tool] = declaration
+
+
+_ambiguous: set[str] = set()
+
+
+def declared() -> dict[str, Declaration]:
+    """The effects a dispatcher in this process can perform, by tool."""
+    return {tool: d for tool, d in _declared.items() if tool not in _ambiguous}

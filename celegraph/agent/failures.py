@@ -106,6 +106,11 @@ def _is_transient(error: BaseException) -> bool:
             "requests.exceptions.Timeout",
             "urllib3.exceptions.TimeoutError",
             "urllib3.exceptions.ProtocolError",
+            # The ORM's own names for a lost connection: its errors are not psycopg's, they wrap them.
+            "django.db.utils.InterfaceError",
+            "django.db.utils.OperationalError",
+            "sqlalchemy.exc.InterfaceError",
+            "sqlalchemy.exc.OperationalError",
             "smtplib.SMTPServerDisconnected",
             "smtplib.SMTPConnectError",
             "openai.APIConnectionError",

@@ -45,6 +45,16 @@ def bind(graph: Graph, saver: BaseCheckpointSaver[Any]) -> Graph:
     return graph.copy(update={"checkpointer": saver})
 
 
+def retries_in_place(graph: Graph, node: str) -> bool:
+    """The node ("sub|node" in a subgraph) has a RetryPolicy of LangGraph's."""
+    above, _, name = node.rpartition("|")
+    found = graph
+    for path, subgraph in graph.get_subgraphs(recurse=True):
+        if path == above and isinstance(subgraph, Pregel):
+            found = subgraph
+    return name in found.nodes and bool(found.nodes[name].retry_policy)
+
+
 def fingerprint(graph: Graph) -> str:
     """Changes when nodes, their triggers or the channels change; a hint for people, not a lock."""
     shape = {

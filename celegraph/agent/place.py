@@ -22,6 +22,8 @@ class Place:
     node: str
     task_id: str
     execution: ExecutionInfo
+    # "sub|node" of the node whose @task this is, directly or through other tasks; None in a node.
+    caller: str | None = None
 
 
 def current_execution() -> ExecutionInfo | None:
@@ -44,6 +46,7 @@ def here(site: Callable[[str], tuple[int, tuple[Any, ...], int]]) -> Place | Non
         node=metadata["langgraph_node"],
         task_id=info.task_id,
         execution=info,
+        caller=_caller(info.checkpoint_ns, own[1]),
     )
 
 
@@ -54,19 +57,34 @@ def _logical_path(
 ) -> str:
     parts = namespace.split("|")
     levels: list[str] = []
-    for i, part in enumerate(parts):
-        if part.isdigit():
+    step, path, number = (*own, 0)
+    for i in range(len(parts) - 1, -1, -1):
+        if parts[i].isdigit():
             continue  # the number of a repeated subgraph call; told by `site`, relative to this pass
-        name = part.partition(":")[0]
-        last = i == len(parts) - 1
-        if last:
-            step, path, number = (*own, 0)
-        else:
-            end = i + 2 if parts[i + 1].isdigit() else i + 1
-            step, path, number = site("|".join(parts[:end]))
         repeat = f"+{number}" if number else ""
-        levels.append(f"{name}@{step}{_task_path(path)}{repeat}")
-    return "/".join(levels)
+        levels.append(f"{parts[i].partition(':')[0]}@{step}{_task_path(path)}{repeat}")
+        if i == 0:
+            break
+        if _is_call(path):
+            path, number = path[1], 0  # a @task runs in the very step of the node that called it
+        else:
+            step, path, number = site("|".join(parts[:i]))
+    return "/".join(reversed(levels))
+
+
+def _is_call(path: tuple[Any, ...]) -> bool:
+    """The path of a @task: (push, path of the caller, number of the call)."""
+    return len(path) > 2 and isinstance(path[1], tuple)
+
+
+def _caller(namespace: str, path: tuple[Any, ...]) -> str | None:
+    names = [part.partition(":")[0] for part in namespace.split("|") if not part.isdigit()]
+    if not _is_call(path):
+        return None
+    while _is_call(path):
+        path = path[1]
+        names.pop()
+    return "|".join(names)
 
 
 def _task_path(path: tuple[Any, ...]) -> str:

@@ -27,9 +27,7 @@ class Continue:
 
 @dataclass(frozen=True)
 class Repair:
-    """A router failed after its node returned: forget these tasks' half-written results, go on."""
-
-    task_ids: tuple[str, ...]
+    """Tasks have failed: forget what they left behind, then look again.  They start over."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,13 @@ def choose(situation: Situation) -> Action:
         return Start()
     if situation.unknown:
         return WaitForCode(situation.unknown)
+    if situation.failed:
+        # Before decisions: LangGraph keeps a failed task's last answer and, given it once more, hands
+        # it to the task's next question.
+        return Repair()
     decided = _decided(situation)
     if decided:
         return Resume(decided)
-    if half_written := tuple(t.id for t in situation.tasks if t.error is not None and t.result is not None):
-        return Repair(half_written)
     if not situation.tasks:
         return Finish()
     if all(task.interrupts for task in situation.tasks if task.result is None) and situation.interrupts:

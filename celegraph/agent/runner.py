@@ -35,6 +35,7 @@ from celegraph.agent.plan import (
     choose,
 )
 from celegraph.agent.situation import Situation, look
+from celegraph.agent.tool_calls import ToolCallNames
 from celegraph.ledger import checkpoints, effects
 from celegraph.ledger.outcomes import (
     Abandoned,
@@ -76,8 +77,11 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
             # Equal to what is stored, so LangGraph resumes a started run instead of starting it twice.
             "metadata": {"run_id": run_id},
             "max_concurrency": attempt.config.max_concurrency,
+            "callbacks": [ToolCallNames()],
         },
     )
+    attempt.saver.before_writes[:] = [attempt.before_writes]
+    attempt.graph = graph
     leave = enter(attempt)
     try:
         return await _advance(go)
@@ -123,9 +127,8 @@ async def _advance(go: _Drive) -> Outcome:
         if attempt.drain_reason is not None:
             return _drained(attempt)
         if isinstance(action, Repair):
-            await checkpoints.forget_writes(
-                attempt.pen, attempt.run_id, str(situation.checkpoint_id), action.task_ids
-            )
+            await checkpoints.forget_failures(attempt.pen, attempt.run_id)
+            continue
         error = await _invoke(go, await _input(go, action, situation))
         if attempt.stopped is not None:
             return attempt.stopped
@@ -133,7 +136,7 @@ async def _advance(go: _Drive) -> Outcome:
             return await _after_error(go, error, action if isinstance(action, Resume) else None)
 
 
-async def _input(go: _Drive, action: Start | Resume | Continue | Repair, situation: Situation) -> Any:
+async def _input(go: _Drive, action: Start | Resume | Continue, situation: Situation) -> Any:
     match action:
         case Start():
             if isinstance(go.graph, CompiledStateGraph):
@@ -184,11 +187,14 @@ def _drained(attempt: Attempt) -> Outcome:
 
 
 def _asks(attempt: Attempt, situation: Situation, refused: dict[str, str] | None = None) -> tuple[Ask, ...]:
-    """Questions to open: for every pending interrupt that has no open one."""
+    """Questions to open: for every pending interrupt that was never asked, or whose answer was refused.
+
+    A task that failed after it got its answer still shows its interrupt; that one is answered.
+    """
     asks = []
     for interrupt in situation.interrupts:
         known = situation.questions.get(interrupt.id)
-        if known is None or known.status != "open":
+        if known is None or known.status == "cancelled" or interrupt.id in (refused or {}):
             note = (refused or {}).get(interrupt.id)
             asks.append(ask_for(attempt, interrupt, (known.ask if known else 0) + 1, note))
     return tuple(asks)

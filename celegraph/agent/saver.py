@@ -7,7 +7,7 @@ refused instead of hiding its own progress.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,7 @@ class Saver(AsyncPostgresSaver):
         self.sites = CallSites()
         self.head: list[CheckpointTuple | None] = [None]
         self.touched = [False]
+        self.before_writes: list[Callable[[str], Awaitable[None]]] = []
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As LangGraph's; remembers the root's head and where a subgraph is called from."""
@@ -114,3 +115,15 @@ class Saver(AsyncPostgresSaver):
                 " synchronise the hosts' clocks"
             )
         return await super().aput(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """As LangGraph's; who must act before a task's writes become durable acts first."""
+        for hook in self.before_writes:
+            await hook(task_id)
+        await super().aput_writes(config, writes, task_id, task_path)

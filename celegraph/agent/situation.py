@@ -13,12 +13,15 @@ from langgraph.types import Interrupt, PregelTask, Send, StateSnapshot
 
 from celegraph.agent.attempt import Attempt
 from celegraph.agent.graphs import Graph
-from celegraph.ledger import approvals
+from celegraph.ledger import approvals, checkpoints
 from celegraph.ledger.approvals import Approval
 
-# LangGraph's channels for pending Sends and edges; public in every checkpoint it writes.
+# LangGraph's channels for pending Sends, edges and errors; public in every checkpoint it writes.
 _TASKS_CHANNEL = "__pregel_tasks"
 _BRANCH = "branch:to:"
+_PUSH = "__pregel_push"
+_ERROR = "__error__"
+_HANDLED = "__error_source_node__"
 _NULL_TASK = "00000000-0000-0000-0000-000000000000"
 
 
@@ -35,6 +38,13 @@ class Situation:
     def checkpoint_id(self) -> str | None:
         """The head checkpoint's id."""
         return None if self.head is None else str(self.head.checkpoint["id"])
+
+    @property
+    def failed(self) -> bool:
+        """Tasks have stored an error, and no handler of the graph's own is at work on it."""
+        writes = (self.head and self.head.pending_writes) or ()
+        handled = {task_id for task_id, channel, _ in writes if channel == _HANDLED}
+        return any(channel == _ERROR and task_id not in handled for task_id, channel, _ in writes)
 
     @property
     def tasks(self) -> tuple[PregelTask, ...]:
@@ -57,17 +67,41 @@ async def look(attempt: Attempt, graph: Graph, config: RunnableConfig) -> Situat
         return Situation(None, None, {})
     attempt.approvals = await approvals.of_run(attempt.pen, attempt.run_id)
     questions = {a.interrupt_id: a for a in attempt.approvals if a.interrupt_id is not None}
-    return Situation(head, snapshot, questions, _unknown(graph, head, snapshot))
+    return Situation(head, snapshot, questions, await _unknown(attempt, graph, head, snapshot))
 
 
-def _unknown(graph: Graph, head: CheckpointTuple, snapshot: StateSnapshot) -> tuple[str, ...]:
+async def _unknown(
+    attempt: Attempt, graph: Graph, head: CheckpointTuple, snapshot: StateSnapshot
+) -> tuple[str, ...]:
     """Pending work that today's graph does not know: LangGraph would drop it without a word."""
     values = head.checkpoint["channel_values"]
     dead = {c.removeprefix(_BRANCH) for c in values if c.startswith(_BRANCH)} - set(graph.nodes)
     sends = values.get(_TASKS_CHANNEL) or ()
     dead |= {s.node for s in sends if isinstance(s, Send)} - set(graph.nodes)
     known = {task.id for task in snapshot.tasks} | {_NULL_TASK}
+    orphans = {task_id for task_id, *_ in head.pending_writes or ()} - known
+    if orphans and not dead:
+        orphans -= await _called_by(attempt, head, snapshot)
     # Writes of a task that is no task any more: its node or its triggers changed under it.
-    if not dead and any(task_id not in known for task_id, *_ in head.pending_writes or ()):
+    if orphans and not dead:
         dead = {"(a task whose node or edges changed)"}
     return tuple(sorted(dead))
+
+
+async def _called_by(attempt: Attempt, head: CheckpointTuple, snapshot: StateSnapshot) -> set[str]:
+    """The @tasks of these tasks, and theirs: finished ones keep their results while the caller goes on."""
+    called = await checkpoints.called_tasks(attempt.pen, attempt.run_id, head.checkpoint["id"])
+    callers = [_path_text(task.path) for task in snapshot.tasks]
+    family = set()
+    for task_id, path in sorted(called.items(), key=lambda item: len(item[1])):
+        if any(path.startswith(f"~{_PUSH}, {caller},") for caller in callers):
+            family.add(task_id)
+            callers.append(path)
+    return family
+
+
+def _path_text(path: object) -> str:
+    """A task's path as LangGraph stores it beside the task's writes."""
+    if isinstance(path, tuple):
+        return f"~{', '.join(_path_text(part) for part in path)}"
+    return f"{path:010d}" if isinstance(path, int) else str(path)

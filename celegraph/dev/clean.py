@@ -25,6 +25,8 @@ def clean() -> None:
             home.remove(name)
         finally:
             os.close(lock)
+    # Workers and mail of `celegraph dev`, which never runs without the servers.
+    home.remove()
     for find in (find_postgres, find_valkey):
         with contextlib.suppress(ServerNotFound):
             shutil.rmtree(copy_place(find()), ignore_errors=True)

@@ -6,7 +6,8 @@ is gone: the server is stopped and, if so told, its directory removed.  A separa
 nothing the parent does itself survives a SIGKILL, and because PR_SET_PDEATHSIG exists only on
 Linux and is reset when root's server becomes another user.
 
-    <- {"run": [argv]}        -> {"pid": 4711} or {"failed": "why"}
+    <- {"run": [argv], "environment": {}}
+                              -> {"pid": 4711} or {"failed": "why"}
     <- {"signal": 9}
                               -> {"exit": -9}
 """
@@ -34,7 +35,6 @@ class Guard:
     def __init__(self, spec: dict[str, Any]):
         self.directory = Path(spec["directory"])
         self.owner: dict[str, Any] = spec["owner"]
-        self.environment: dict[str, str] = spec["environment"]
         self.stop_signals: list[int] = spec["stop_signals"]
         self.remove: bool = spec["remove"]
         self.parent: int = spec["parent"]
@@ -88,12 +88,12 @@ class Guard:
 
     def _obey(self, order: dict[str, Any]) -> None:
         if "run" in order:
-            self._run(order["run"])
+            self._run(order["run"], order["environment"])
         elif self.child is not None:
             # Not yet reaped, so the pid cannot have become another process.
             self.child.send_signal(order["signal"])
 
-    def _run(self, argv: list[str]) -> None:
+    def _run(self, argv: list[str], environment: dict[str, str]) -> None:
         try:
             with (self.directory / "log").open("ab") as log:
                 self.child = subprocess.Popen(  # noqa: S603 - what our parent says
@@ -102,7 +102,7 @@ class Guard:
                     stdout=log,
                     stderr=log,
                     cwd="/",
-                    env=self.environment,
+                    env=environment,
                     start_new_session=True,
                     **self.owner,
                 )

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
 
@@ -43,7 +43,6 @@ class Guarded:
         spec = {
             "directory": str(directory),
             "owner": owner,
-            "environment": ENVIRONMENT,
             "stop_signals": [*stop_signals, signal.SIGKILL],
             "remove": remove,
             "parent": os.getpid(),
@@ -72,10 +71,11 @@ class Guarded:
         self._hear(0)
         return self._pid
 
-    def run(self, argv: Sequence[str | Path]) -> int:
+    def run(self, argv: Sequence[str | Path], environment: Mapping[str, str] = ENVIRONMENT) -> int:
         """Start a program and return its pid."""
         self._started = self._exit = None
-        self._tell({"run": [str(word) for word in argv]})
+        # Over the pipe, not on the guard's command line, which every user can read.
+        self._tell({"run": [str(word) for word in argv], "environment": dict(environment)})
         while self._started is None:
             self._hear(None)
         return self._started

@@ -7,11 +7,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import ApprovalNotFound
-from celegraph.ledger.connect import Conn
+from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
 
@@ -67,10 +66,9 @@ async def of_run(pen: Pen, run_id: str) -> list[Approval]:
     return [Approval.from_row(row) for row in await pen.fetch(Q.of_run, {"run_id": run_id})]
 
 
-def get_approval(conn: Conn, approval_id: str) -> Approval:
+def get_approval(conn: AnyConn, approval_id: str) -> Approval:
     """The question, or `ApprovalNotFound`."""
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(Q.get, {"approval_id": approval_id}).fetchone()
+    row = conn.execute(Q.get, {"approval_id": approval_id}).fetchone()
     if row is None:
         raise ApprovalNotFound(approval_id)
     return Approval.from_row(row)
@@ -85,7 +83,7 @@ def list_approvals(
 
 
 def decide(
-    conn: Conn,
+    conn: AnyConn,
     approval_id: str,
     status: str,
     decision: Mapping[str, Any],
@@ -105,8 +103,7 @@ def decide(
         "args": Jsonb(args) if args_hash is not None else None,
         "args_hash": args_hash,
     }
-    with conn.cursor(row_factory=dict_row) as cur:
-        return cur.execute(Q.decide, params).fetchone() is not None
+    return conn.execute(Q.decide, params).fetchone() is not None
 
 
 @dataclass(frozen=True)

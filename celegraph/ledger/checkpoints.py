@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
 
 Q = load("checkpoints")
 
 
-async def forget_writes(pen: Pen, run_id: str, checkpoint_id: str, task_ids: Sequence[str]) -> None:
-    """Drop the half-written results of tasks whose router failed; they run again.  Fenced."""
-    await pen.fetch(
-        Q.forget_writes,
-        {"run_id": run_id, "checkpoint_id": checkpoint_id, "task_ids": list(task_ids)},
-    )
+async def forget_failures(pen: Pen, run_id: str) -> None:
+    """Drop what failed tasks left behind; they start over.  Fenced."""
+    await pen.fetch(Q.forget_failures, {"run_id": run_id})
+
+
+async def called_tasks(pen: Pen, run_id: str, checkpoint_id: str) -> dict[str, str]:
+    """The @tasks that have results in this checkpoint: id -> path, which begins with the caller's."""
+    rows = await pen.fetch(Q.called_tasks, {"run_id": run_id, "checkpoint_id": checkpoint_id})
+    return {row["task_id"]: row["task_path"] for row in rows}
 
 
 async def retries_so_far(pen: Pen, run_id: str) -> int:

@@ -1,4 +1,4 @@
-"""Connections to the ledger: plain ones, a small pool for the web side, and a host's own, borrowed.
+"""Connections to the ledger: plain ones, and a small pool for the web side.
 
 Everything that must not be forgotten about a connection is said here once: the schema's search_path,
 keepalives, and that a pool never crosses a fork.
@@ -11,20 +11,28 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from psycopg import sql
+from psycopg.abc import Params, QueryNoTemplate
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
 from celegraph.config import Config
-from celegraph.errors import ConfigError
 from celegraph.ledger.db_errors import as_ours
 from celegraph.ledger.migrate import check_schema
 from celegraph.ledger.pooler import refuse_transaction_pooler
 
 Conn = psycopg.Connection[DictRow]
+
+
+class AnyConn(Protocol):
+    """A session of our own or a borrowed one: what a function takes that may join a host's transaction."""
+
+    def execute(self, query: QueryNoTemplate, params: Params | None = None) -> psycopg.Cursor[DictRow]:
+        """As `psycopg.Connection.execute`."""
+
 
 # Seconds.  A dead host must be noticed within a lease, not after the kernel's two hours.
 KEEPALIVE: dict[str, Any] = {
@@ -121,45 +129,8 @@ def ledger(config: Config) -> Iterator[Conn]:
         raise as_ours(error) from error
 
 
-@contextmanager
-def borrowed(connection: object, schema: str) -> Iterator[Conn]:
-    """A host's open connection (psycopg 3, SQLAlchemy, or Django's), with our search_path for a moment.
-
-    Commits nothing: what is written joins the host's transaction and falls with it.
-    """
-    conn = _driver_connection(connection)
-    with conn.cursor(row_factory=dict_row) as cur:
-        before = cur.execute("SELECT current_setting('search_path') AS path").fetchone()
-        assert before is not None
-        cur.execute(set_search_path(schema))
-    try:
-        yield conn
-    except BaseException:
-        if conn.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
-            raise  # the host rolls back, and that takes the search_path with it
-        _restore_path(conn, before["path"])
-        raise
-    _restore_path(conn, before["path"])
-
-
-def _restore_path(conn: Conn, path: str) -> None:
-    conn.execute("SELECT set_config('search_path', %s, false)", (path,))
-
-
-def _driver_connection(given: object) -> Conn:
-    connection: Any = given  # by shape: SQLAlchemy and Django are the host's choice
-    for _ in range(4):
-        if isinstance(connection, psycopg.Connection):
-            return connection
-        if hasattr(connection, "driver_connection"):  # SQLAlchemy's pooled DBAPI connection
-            connection = connection.driver_connection
-        elif callable(getattr(connection, "connection", None)):  # SQLAlchemy Session
-            connection = connection.connection()
-        elif getattr(connection, "connection", None) is not None:  # SQLAlchemy or Django Connection
-            connection = connection.connection
-        else:
-            break
-    raise ConfigError(
-        f"connection= must be an open psycopg 3 or SQLAlchemy connection to the ledger's database,"
-        f" not {type(given).__name__} (psycopg2 cannot join: install psycopg)"
-    )
+def close_pools() -> None:
+    """Let go of this process's connections; the next use opens new ones."""
+    with _pools_lock:
+        for key in [k for k in _pools if k[0] == os.getpid()]:
+            _pools.pop(key).close()

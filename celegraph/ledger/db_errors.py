@@ -32,3 +32,11 @@ def as_ours(error: psycopg.Error) -> BaseException:
     if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):
         return SchemaMissing("the ledger's tables are not there; run `celegraph migrate`")
     return error
+
+
+def in_words(error: BaseException) -> str | None:
+    """A database's error as one line for a person; None for any other error."""
+    if not isinstance(error, psycopg.Error):
+        return None
+    said = str(error).strip().split("\n")[0] or type(error).__name__
+    return f"the database cannot be used: {said}" if is_lost(error) else f"the database refuses: {said}"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import EffectNotFound, Fenced
-from celegraph.ledger.connect import Conn
+from celegraph.ledger.canonical import decode_result
+from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
 
@@ -36,10 +36,14 @@ class Effect:
     result: Any
     error: Any
     attempts: int
+    duplicates_prevented: int
     owner: str | None
     doubt_after: datetime | None
     created_at: datetime
     updated_at: datetime
+    task_id: str | None = None
+    execution: str | None = None
+    released_at: datetime | None = None
     doubt_passed: bool | None = None
     doubt_in_s: float | None = None
     age_s: float | None = None
@@ -48,6 +52,16 @@ class Effect:
     def from_row(cls, row: Mapping[str, Any]) -> Effect:
         """The columns this class knows; a newer schema may have more."""
         return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
+
+    @property
+    def unreleased(self) -> bool:
+        """An outbox intent whose node's writes are not durable yet."""
+        return self.mode == "outbox" and self.released_at is None
+
+    @property
+    def value(self) -> Any:
+        """The result as the effect's caller gets it; None while there is none."""
+        return decode_result(self.result) if self.done else None
 
     @property
     def done(self) -> bool:
@@ -109,6 +123,12 @@ def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> Effect 
     return None if row["idempotency_key"] is None else Effect.from_row(row)
 
 
+async def record_read(pen: Pen, reservation: Reservation, result: Any) -> Effect | None:
+    """(nothing) -> sent: a read's result, before anybody uses it.  None: it was there before."""
+    params = reservation.params() | {"result": Jsonb(result)}
+    return _granted(await pen.fetch_one(Q.record_read, params), reservation)
+
+
 async def record_sent(
     pen: Pen, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
 ) -> bool:
@@ -147,14 +167,23 @@ async def record_doubt(
     return await pen.fetch_one(Q.record_doubt, params) is not None
 
 
-async def record_replay(pen: Pen, effect: Effect, epoch: int) -> None:
-    """A recorded result was given back instead of a second call."""
+async def record_drift(pen: Pen, recorded: Effect, epoch: int, answer: str, now: Any) -> None:
+    """A re-run reached a recorded call with other arguments, and this was the answer."""
     params = {
-        "run_id": effect.run_id,
+        "run_id": recorded.run_id,
         "epoch": epoch,
-        "key": effect.idempotency_key,
-        "tool": effect.tool,
+        "key": recorded.idempotency_key,
+        "tool": recorded.tool,
+        "answer": answer,
+        "recorded": Jsonb(recorded.args),
+        "now": Jsonb(now),
     }
+    await pen.fetch(Q.record_drift, params)
+
+
+async def record_replay(pen: Pen, effect: Effect, epoch: int, saved: Mapping[str, Any] | None = None) -> None:
+    """A recorded result was given back instead of a second call; `saved`: what that spared."""
+    params = {"epoch": epoch, "key": effect.idempotency_key, "saved": Jsonb(dict(saved or {}))}
     await pen.fetch(Q.record_replay, params)
 
 
@@ -172,9 +201,29 @@ class Resolution:
     decision: Mapping[str, Any] | None = None
 
 
-def resolve(conn: Conn, key: str, resolution: Resolution) -> str | None:
+async def resting_doubts(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
+    """Calls in doubt, past their horizon, of runs that rest."""
+    rows = await pen.fetch(Q.resting_doubts, {"tools": tools, "limit": limit})
+    return [Effect.from_row(row) for row in rows]
+
+
+async def resolve_happened(pen: Pen, row: Effect, *, result: Any, ref: str | None) -> bool:
+    """pending -> sent by a look-up; the open question about it closes.  False: somebody was first."""
+    resolution = Resolution(
+        status="sent", by="look-up", ref=ref, result=result, decision={"verb": "answer", "value": "happened"}
+    )
+    return await pen.fetch_one(Q.resolve, _resolve_params(row.idempotency_key, resolution)) is not None
+
+
+def resolve(conn: AnyConn, key: str, resolution: Resolution) -> str | None:
     """pending -> sent | confirmed | failed.  Returns the run_id, or None: no longer (or not yet) possible."""
-    params = {
+    params = _resolve_params(key, resolution)
+    row = conn.execute(Q.resolve, params).fetchone()
+    return None if row is None else str(row["run_id"])
+
+
+def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
+    return {
         "key": key,
         "status": resolution.status,
         "by": resolution.by,
@@ -183,17 +232,14 @@ def resolve(conn: Conn, key: str, resolution: Resolution) -> str | None:
         "result": Jsonb(resolution.result),
         "error": Jsonb(dict(resolution.error)) if resolution.error else None,
         "certain": resolution.certain,
+        "again": resolution.status == "failed" and not (resolution.error or {}).get("skipped"),
         "decision": Jsonb(dict(resolution.decision or {"verb": "answer"})),
     }
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(Q.resolve, params).fetchone()
-    return None if row is None else str(row["run_id"])
 
 
-def get_effect(conn: Conn, key: str) -> Effect:
+def get_effect(conn: AnyConn, key: str) -> Effect:
     """The effect, or `EffectNotFound`."""
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(Q.state, {"key": key}).fetchone()
+    row = conn.execute(Q.state, {"key": key}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return Effect.from_row(row)

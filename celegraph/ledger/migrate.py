@@ -16,6 +16,7 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 
 from celegraph.errors import SchemaMissing, SchemaOutOfDate, SchemaTooNew
+from celegraph.ledger.pooler import refuse_transaction_pooler
 
 # Any constant will do as long as it never changes: old and new code must wait for each other.
 _MIGRATION_LOCK = 0x63656C65_67726170  # "celegrap"
@@ -59,6 +60,8 @@ def apply(
     database_url: str, schema: str, checkpoint_tables: Callable[[psycopg.Connection[DictRow]], None]
 ) -> MigrationReport:
     """Bring `schema` up to date.  Safe from many processes at once; each migration is a transaction."""
+    # There the lock below would stay on a backend of the pooler's, and every later migrate wait for it.
+    refuse_transaction_pooler(database_url)
     # Autocommit and a connection of its own: LangGraph builds indexes CONCURRENTLY, which no open
     # transaction allows, and session locks end with the session.
     with psycopg.connect(database_url, autocommit=True, row_factory=dict_row) as conn:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import RunConflict, RunMoved, RunNotFound
-from celegraph.ledger.connect import Conn
+from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.keys import lock_key
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
@@ -82,7 +81,7 @@ class Admission:
     trace_parent: str | None = None
 
 
-def admit(conn: Conn, admission: Admission) -> bool:
+def admit(conn: AnyConn, admission: Admission) -> bool:
     """(nothing) -> ready.  True if the run is new, False if the same request was admitted before.
 
     Raises `RunConflict` when the run_id stands for another agent or other input.
@@ -188,9 +187,7 @@ def make_ready(conn: Conn, run_id: str, verb: str, by: str | None = None) -> Non
         raise RunMoved(run_id, verb, get_run(conn, run_id).status)
 
 
-def _one(conn: Conn, query: bytes, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    # A host's connection may have another row factory; ours is named where it matters.
-    with conn.cursor(row_factory=dict_row) as cur:
-        row = cur.execute(query, params).fetchone()
+def _one(conn: AnyConn, query: bytes, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    row = conn.execute(query, params).fetchone()
     assert row is not None
     return row

@@ -19,7 +19,7 @@ from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.outcomes import Abandoned, Failed, Outcome, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
-from celegraph.tasks import drain
+from celegraph.tasks import drain, hooks
 from celegraph.tasks.heart import LOST, Pulse
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.settle import settle
@@ -63,7 +63,8 @@ def advance(inst: Installation, run_id: str) -> Advanced:
     slot.drain_asked = None
     held = _Held()
     try:
-        return slot.run(_advance(inst, slot, run_id, held))
+        with hooks.calling(hooks.around_attempt):
+            return slot.run(_advance(inst, slot, run_id, held))
     except (SystemExit, KeyboardInterrupt) as error:
         if held.run is None:
             raise

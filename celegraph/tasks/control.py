@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from celegraph.ledger import runs
+from celegraph.ledger import effects, outbox, runs
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.approvals import get_approval as _get_approval
 from celegraph.ledger.approvals import list_approvals as _list_approvals
 from celegraph.ledger.connect import ledger
+from celegraph.ledger.effects import Effect
 from celegraph.ledger.runs import Event, Run
 from celegraph.tasks.installation import installation
 from celegraph.tasks.ring import ring
@@ -43,6 +44,19 @@ def list_approvals(
     """Questions of one status (None: all), oldest first."""
     with ledger(installation().config) as conn:
         return _list_approvals(conn, status=status, run_id=run_id, limit=limit)
+
+
+def get_effect(key: str) -> Effect:
+    """The effect, or `EffectNotFound`; `value` is its result.  In a node it reads what an enqueued effect
+    has come to; wrap it in `recorded` where a re-run must see the same."""
+    with ledger(installation().config) as conn:
+        return effects.get_effect(conn, key)
+
+
+def release_effect(key: str, *, by: str) -> None:
+    """A dead letter of the outbox is tried again.  Raises EffectNotFound if there is no such letter."""
+    with ledger(installation().config) as conn:
+        outbox.release_dead(conn, key, by)
 
 
 def cancel_run(run_id: str, *, reason: str = "cancelled on request") -> str:

@@ -10,8 +10,9 @@ from typing import Any
 from celegraph.errors import DecisionRefused
 from celegraph.ledger import approvals, effects
 from celegraph.ledger.approvals import Approval
+from celegraph.ledger.borrow import borrowed
 from celegraph.ledger.canonical import decode_result, encode_result
-from celegraph.ledger.connect import Conn, borrowed, ledger
+from celegraph.ledger.connect import AnyConn, ledger
 from celegraph.ledger.keys import args_hash
 from celegraph.ledger.sweep import wake
 from celegraph.ledger.values import check_json
@@ -86,7 +87,7 @@ def _check(approval_id: str, verb: str, by: str, args: Mapping[str, Any] | None,
 
 
 def _decide(
-    conn: Conn,
+    conn: AnyConn,
     approval_id: str,
     verb: str,
     by: str,
@@ -129,7 +130,7 @@ def _edited(asked: Approval, args: Mapping[str, Any] | None) -> tuple[Any, str |
     return encode_result(merged, path="args"), args_hash(merged)
 
 
-def _what_stands(conn: Conn, approval_id: str, won: bool) -> Decided:
+def _what_stands(conn: AnyConn, approval_id: str, won: bool) -> Decided:
     now = approvals.get_approval(conn, approval_id)
     key = now.effect_key or now.idempotency_key
     if key is None or (now.kind == "effect" and now.effect_key is None):

@@ -7,6 +7,7 @@ import threading
 
 from celegraph.tasks.advance import Advanced, advance
 from celegraph.tasks.installation import Installation
+from celegraph.tasks.slot import close_current
 
 
 def drive_inline(inst: Installation, run_id: str) -> Advanced:
@@ -17,7 +18,14 @@ def drive_inline(inst: Installation, run_id: str) -> Advanced:
         return _until_rest(inst, run_id)
     # The caller is async (an ASGI view under test): a loop cannot run inside a loop.
     found: list[Advanced] = []
-    thread = threading.Thread(target=lambda: found.append(_until_rest(inst, run_id)))
+
+    def work() -> None:
+        try:
+            found.append(_until_rest(inst, run_id))
+        finally:
+            close_current()  # the slot is this thread's, and nobody else could close it
+
+    thread = threading.Thread(target=work)
     thread.start()
     thread.join()
     return found[0]

@@ -42,13 +42,14 @@ class Pulse:
 
 
 class Heart:
-    """Beats every `beat_every` while an attempt runs; at once when told to."""
+    """Beats every `beat_every` while an attempt runs; at once when told to; until stopped."""
 
     def __init__(self, config: Config):
         self._config = config
         self._pulse = Pulse()
         self._nudge = threading.Event()
         self._thread: threading.Thread | None = None
+        self._stopped = False
         self._conn: Conn | None = None
 
     @contextlib.contextmanager
@@ -56,7 +57,9 @@ class Heart:
         """Renew this attempt's lease for the length of the block."""
         self._pulse = Pulse(attempt)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._beat_for_ever, name="celegraph-heart", daemon=True)
+            self._thread = threading.Thread(
+                target=self._beat_until_stopped, name="celegraph-heart", daemon=True
+            )
             self._thread.start()
         try:
             yield self._pulse
@@ -67,12 +70,25 @@ class Heart:
         """Beat now: a drain has begun, and a kill that follows it is no crash of the run."""
         self._nudge.set()
 
-    def _beat_for_ever(self) -> None:
+    def stop(self) -> None:
+        """End the thread and its connection; with the slot that owned it nobody else would."""
+        self._stopped = True
+        self._nudge.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait until a stopped heart has let go of its connection."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _beat_until_stopped(self) -> None:
         every = self._config.beat_every.total_seconds()
         next_beat = time.monotonic() + every
         while True:
             nudged = self._nudge.wait(min(every, _LOOK_EVERY))
             self._nudge.clear()
+            if self._stopped:
+                self._drop()
+                return
             pulse = self._pulse
             attempt = pulse.attempt
             if attempt is None:

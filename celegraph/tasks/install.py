@@ -51,9 +51,8 @@ def install(app: Celery, *, agents: Mapping[str, object]) -> None:
     """
     if not isinstance(agents, Mapping) or not agents:
         raise ConfigError('install(app, agents={"name": "package.module:graph"}) needs at least one agent')
-    inst = Installation(app, agents)
+    inst = fit(app, agents)
     remember(inst)
-    _add_tasks(app, inst)
     connect_signals()
 
     def add_schedule(sender: Celery, **_: Any) -> None:
@@ -61,6 +60,13 @@ def install(app: Celery, *, agents: Mapping[str, object]) -> None:
             sender.conf.beat_schedule.setdefault(name, entry)
 
     app.on_after_finalize.connect(add_schedule, weak=False)
+
+
+def fit(app: Celery, agents: Mapping[str, object]) -> Installation:
+    """Give `app` agents and tasks, and nothing else: nobody finds it who does not hold the result."""
+    inst = Installation(app, agents)
+    _add_tasks(app, inst)
+    return inst
 
 
 def _add_tasks(app: Celery, inst: Installation) -> None:
@@ -83,6 +89,18 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
     @app.task(name="celegraph.sweep_leases", **_TICK_OPTIONS)
     def sweep_leases() -> None:
         periodic.sweep(inst)
+
+    @app.task(name="celegraph.dispatch_outbox", **_TICK_OPTIONS)
+    def dispatch_outbox() -> None:
+        from celegraph.tasks import dispatch
+
+        dispatch.dispatch(inst)
+
+    @app.task(name="celegraph.reconcile_effects", **_TICK_OPTIONS)
+    def reconcile_effects() -> None:
+        from celegraph.tasks import dispatch
+
+        dispatch.reconcile(inst)
 
     @app.task(name="celegraph.escalate_approvals", **_TICK_OPTIONS)
     def escalate_approvals() -> None:

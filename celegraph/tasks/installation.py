@@ -9,16 +9,18 @@ import difflib
 import os
 import socket
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from celery import Celery
 from celery.app import app_or_default
 
 from celegraph.agent.spec import Agent, ApprovalPolicy, approval_policy
-from celegraph.config import Config, load_config
+from celegraph.config import Config
 from celegraph.errors import NotInstalled, UnknownAgent
+from celegraph.tasks import framework
 
 if TYPE_CHECKING:
     from celegraph.agent.graphs import Graph
@@ -30,6 +32,8 @@ class Installation:
     def __init__(self, app: Celery, agents: Mapping[str, object]):
         self.app = app
         self.agents = {name: Agent.of(name, value) for name, value in agents.items()}
+        self._options: dict[str, object] | None = None
+        self._overrides: dict[str, object] = {}
         self._config: Config | None = None
         self._graphs: dict[str, Graph] = {}
         self._lock = threading.RLock()
@@ -38,21 +42,27 @@ class Installation:
     def config(self) -> Config:
         """The host's settings, read once.  `ConfigError` names the key that is wrong."""
         # Without the lock once it is read: a child forked while another thread has the lock never gets it.
-        if self._config is not None:
-            return self._config
+        config = self._config
+        if config is not None and not self._moved(config):
+            return config
         with self._lock:
-            if self._config is None:
-                given: Any = self.app.conf.get("celegraph") or {}
-                self._config = load_config(self._with_default_database(dict(given)))
-                approval_policy(self._config.approval)
+            if self._options is None:
+                self._options = framework.host_options(self.app.conf.get("celegraph")) | self._overrides
+            self._config = framework.host_config(self._options)
+            approval_policy(self._config.approval)
             return self._config
 
-    def _with_default_database(self, given: dict[str, object]) -> dict[str, object]:
-        if "database_url" not in given and "CELEGRAPH_DATABASE_URL" not in os.environ:
-            provider = database_url_provider.get("django")
-            if provider is not None and (url := provider()) is not None:
-                given["database_url"] = url
-        return given
+    def _moved(self, config: Config) -> bool:
+        # A framework's test runner moves it to another database after everything was imported; runs that
+        # stayed with the first one would end up in somebody's real data.
+        url = framework.default_database(self._options or {})
+        return url is not None and url != config.database_url
+
+    def override(self, **settings: object) -> None:
+        """Settings for this process alone, over the host's (the command line's --database-url)."""
+        with self._lock:
+            self._overrides |= settings
+            self._options = self._config = None
 
     def agent(self, name: str) -> Agent:
         """The agent of this name; `UnknownAgent` suggests a close one."""
@@ -82,11 +92,9 @@ class Installation:
         return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident() & 0xFFFF:x}"
 
 
-# Doors may supply the database a framework already knows (Django: the default database).
-database_url_provider: dict[str, Any] = {}
-
 _installations: WeakKeyDictionary[Celery, Installation] = WeakKeyDictionary()
 _latest: list[Installation] = []
+_chosen: list[Installation] = []
 
 
 def remember(installation: Installation) -> None:
@@ -95,9 +103,31 @@ def remember(installation: Installation) -> None:
     _latest[:] = [installation]
 
 
+def ledger_only() -> Installation:
+    """An installation without a host's app, for processes that know nothing but the database.
+
+    It reads and writes the ledger and rings nobody: what it makes due, the sweep rings.  Helpers find
+    it inside `using`.
+    """
+    return Installation(Celery("celegraph", set_as_current=False), {})
+
+
 def find(app: Celery) -> Installation | None:
     """The app's installation, if there is one."""
     return _installations.get(app)
+
+
+@contextmanager
+def using(chosen: Installation) -> Iterator[None]:
+    """For the length of the block the helpers of this whole process find `chosen`.
+
+    Node threads too, which is why this is no context variable.
+    """
+    _chosen.append(chosen)
+    try:
+        yield
+    finally:
+        _chosen.remove(chosen)
 
 
 def installation() -> Installation:
@@ -105,6 +135,8 @@ def installation() -> Installation:
 
     Celery's current app is per thread, and a web server's threads did not create the app.
     """
+    if _chosen:
+        return _chosen[-1]
     found = _installations.get(app_or_default())
     if found is not None:
         return found

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 
-TICKS = frozenset({"celegraph.sweep_leases", "celegraph.escalate_approvals"})
+TICKS = frozenset(
+    f"celegraph.{duty}"
+    for duty in ("sweep_leases", "escalate_approvals", "dispatch_outbox", "reconcile_effects")
+)
 
 # Celery's loggers that speak of single tasks: received, succeeded, sending due task.
 _LOGGERS = ("celery.worker.strategy", "celery.app.trace", "celery.beat")

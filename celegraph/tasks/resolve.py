@@ -8,7 +8,7 @@ from celegraph.errors import DecisionRefused, EffectNotFound, LedgerError
 from celegraph.ledger import effects
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
-from celegraph.ledger.connect import Conn, ledger
+from celegraph.ledger.connect import AnyConn, ledger
 from celegraph.ledger.effects import Effect, Resolution
 from celegraph.tasks.installation import installation
 
@@ -67,7 +67,7 @@ def fail_effect(key: str | None = None, *, provider_ref: str | None = None, reas
 
 
 def resolve_question(
-    conn: Conn, asked: Approval, verb: str, value: Any, *, by: str, note: str | None
+    conn: AnyConn, asked: Approval, verb: str, value: Any, *, by: str, note: str | None
 ) -> bool:
     """`decide` on a doubt: the answer is one of happened, did_not_happen, skip.  False: no longer open."""
     if verb != "answer" or value not in ANSWERS:
@@ -84,7 +84,7 @@ def resolve_question(
 
 
 def _resolve(
-    conn: Conn, key: str, answer: Answer, *, ref: str | None, by: str, note: str | None, result: Any
+    conn: AnyConn, key: str, answer: Answer, *, ref: str | None, by: str, note: str | None, result: Any
 ) -> str:
     if answer not in ANSWERS:
         raise LedgerError(f"unknown answer {answer!r}; use one of {', '.join(ANSWERS)}")

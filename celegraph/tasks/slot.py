@@ -14,8 +14,10 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
+from celegraph.agent.home import noted, task_factory
 from celegraph.config import Config
 from celegraph.ledger.pen import Pen
+from celegraph.tasks import hooks
 from celegraph.tasks.heart import Heart
 
 P = ParamSpec("P")
@@ -43,9 +45,12 @@ class NodeExecutor(ThreadPoolExecutor):
         with self._count:
             self._busy += 1
 
+        job: Callable[[], T] = noted(lambda: fn(*args, **kwargs))
+
         def work() -> T:
             try:
-                return fn(*args, **kwargs)
+                with hooks.calling(hooks.around_node):
+                    return job()
             except SystemExit as error:
                 raise NodeExited(f"a node called sys.exit({error.code!r})") from error
             finally:
@@ -78,7 +83,9 @@ class Slot:
         self.pen: Pen | None = None
         # Why this slot's attempt shall stop at its next step; set by a signal handler.
         self.drain_asked: str | None = None
-        self.runner.get_loop().set_default_executor(self.executor)
+        loop = self.runner.get_loop()
+        loop.set_default_executor(self.executor)
+        loop.set_task_factory(task_factory)  # type: ignore[arg-type]  # typeshed wants no generics
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run on the slot's loop.  Whatever escapes makes the slot unusable."""
@@ -106,6 +113,7 @@ class Slot:
             with contextlib.suppress(Exception):  # broken is as good as closed
                 self.pen.hang_up()
             self.pen = None
+        self.heart.stop()
         # The loop is not closed: closing waits for threads, and those are why we are here.
         self.executor.shutdown(wait=False, cancel_futures=True)
         if getattr(_local, "slot", None) is self:
@@ -121,6 +129,14 @@ def current_slot(config: Config) -> Slot:
     if slot is None or slot.pid != os.getpid() or slot.config != config:
         slot = _local.slot = Slot(config)
     return slot
+
+
+def close_current() -> None:
+    """Give up this thread's idle slot, if it has one, and its connections; the next attempt opens another."""
+    slot: Slot | None = getattr(_local, "slot", None)
+    if slot is not None and slot.pid == os.getpid():
+        slot.discard()
+        slot.heart.join(5.0)
 
 
 def drain_current(reason: str) -> None:

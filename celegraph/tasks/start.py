@@ -12,7 +12,8 @@ from typing import Any
 from celegraph.config import parse_duration
 from celegraph.errors import ConfigError, TaskOptionRefused
 from celegraph.ledger import runs
-from celegraph.ledger.connect import Conn, borrowed, ledger
+from celegraph.ledger.borrow import borrowed
+from celegraph.ledger.connect import AnyConn, ledger
 from celegraph.ledger.runs import Admission
 from celegraph.ledger.values import check_json, check_run_id
 from celegraph.tasks import transactions
@@ -138,7 +139,7 @@ def admit(inst: Installation, admission: Admission, connection: object) -> RunRe
     return RunResult(admission.run_id, inst)
 
 
-def _admit_on(conn: Conn, admission: Admission) -> None:
+def _admit_on(conn: AnyConn, admission: Admission) -> None:
     runs.admit(conn, admission)
 
 

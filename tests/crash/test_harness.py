@@ -46,7 +46,8 @@ def test_a_killed_child_is_replaced_and_a_frozen_worker_stands_still(scene: Scen
     before = worker.children()
 
     kill_and_await(before[0])
-    frozen = eventually(lambda: len(worker.children()) == 2 and worker.freeze())
+    eventually(lambda: len(worker.children()) == 2)
+    frozen = worker.freeze()
 
     assert before[0] not in frozen
     run_id = scene.begin("steps")

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 import httpx
 from langchain_core.runnables import RunnableConfig
@@ -34,7 +34,10 @@ class State(TypedDict, total=False):
     decision: str
 
 
-Node = Callable[[State, RunnableConfig], Any]
+class Node(Protocol):
+    """A node that wants to know its run."""
+
+    def __call__(self, state: State, config: RunnableConfig) -> Any: ...
 
 
 def _run_id(config: RunnableConfig) -> str:

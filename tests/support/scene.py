@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Mapping
@@ -18,7 +19,8 @@ from celegraph.ledger.approvals import Approval
 from celegraph.ledger.connect import Conn, connect
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.runs import Event, Run
-from tests.support.app import make_app
+from tests.support.app import AGENTS, CELERY, make_app
+from tests.support.caller import Caller
 from tests.support.gates import DIRECTORY, Gates
 from tests.support.graphs import PROVIDER
 from tests.support.process import ROOT
@@ -34,8 +36,9 @@ QUICK_DOUBT = {"call_window": "1s"}
 class Scene:
     """Servers' URLs, provider, gates, trail, and a web process's view of the runs (`app`, `run`, ...).
 
-    `settings` are celegraph's, for the workers and for this process alike.  Processes started by
-    `worker` and `beat` end with the block.
+    `settings` (celegraph's), `agents` (name -> import path, beside those of `graphs`) and `celery`
+    (Celery's settings) are for the workers and for this process alike.  Processes started by `worker`
+    and `beat` end with the block.
     """
 
     def __init__(
@@ -43,7 +46,10 @@ class Scene:
         database_url: str,
         broker_url: str,
         directory: Path,
+        *,
         settings: Mapping[str, str] | None = None,
+        agents: Mapping[str, str] | None = None,
+        celery: Mapping[str, object] | None = None,
     ):
         self.database_url = database_url
         self.broker_url = broker_url
@@ -52,7 +58,14 @@ class Scene:
         self.gates = Gates(directory)
         self.trail = Trail(directory)
         self.provider = FakeProvider(directory, _environment())
-        self.app: Celery = make_app(broker_url, {"database_url": database_url, **self.settings})
+        self.agents = dict(agents or {})
+        self.celery = dict(celery or {})
+        self.app: Celery = make_app(
+            broker_url,
+            settings={"database_url": database_url, **self.settings},
+            agents=self.agents,
+            celery=self.celery,
+        )
         self.config: Config = load_config({"database_url": database_url, **self.settings})
         self._stack = ExitStack()
 
@@ -85,6 +98,8 @@ class Scene:
             "CELERY_BROKER_URL": self.broker_url,
             DIRECTORY: str(self.directory),
             PROVIDER: self.provider.url,
+            AGENTS: json.dumps(self.agents),
+            CELERY: json.dumps(self.celery),
         }
 
     def worker(
@@ -108,6 +123,13 @@ class Scene:
         self._stack.callback(beat.kill)
         beat.start()
         return beat
+
+    def caller(self, *words: str, env: Mapping[str, str] | None = None) -> Caller:
+        """A web process that is doing it (see `Caller`)."""
+        caller = Caller(*words, directory=self.directory, env=self.env() if env is None else env)
+        self._stack.callback(caller.kill)
+        caller.launch()
+        return caller
 
     # -- the web process's side --------------------------------------------------------------------
 

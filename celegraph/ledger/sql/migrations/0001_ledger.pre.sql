@@ -104,17 +104,30 @@ CREATE TABLE effects (
     result          jsonb,
     error           jsonb,
     attempts        integer NOT NULL DEFAULT 1,
+    duplicates_prevented integer NOT NULL DEFAULT 0,
     owner           text,
     doubt_after     timestamptz,
+    task_id         text,
+    execution       text,
+    released_at     timestamptz,
+    next_try_at     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT ledger_now(),
     updated_at      timestamptz NOT NULL DEFAULT ledger_now(),
     CONSTRAINT effects_once_per_slot UNIQUE (run_id, step, tool, slot),
-    CONSTRAINT effects_mode CHECK (mode IN ('call', 'outbox')),
+    CONSTRAINT effects_mode CHECK (mode IN ('call', 'outbox', 'read')),
     CONSTRAINT effects_status CHECK (status IN ('pending', 'sent', 'confirmed', 'failed')),
-    CONSTRAINT effects_pending_has_horizon CHECK (status <> 'pending' OR doubt_after IS NOT NULL),
+    -- Only an intent that nobody has tried yet is pending without a call to be in doubt about.
+    CONSTRAINT effects_pending_has_horizon CHECK
+        (status <> 'pending' OR doubt_after IS NOT NULL OR (mode = 'outbox' AND attempts = 0)),
+    CONSTRAINT effects_outbox_whole CHECK
+        (mode = 'outbox' OR (task_id IS NULL AND released_at IS NULL AND next_try_at IS NULL)),
     CONSTRAINT effects_failed_says_why CHECK (status <> 'failed' OR error IS NOT NULL)
 );
 CREATE INDEX effects_in_doubt ON effects (doubt_after) WHERE status = 'pending';
+CREATE INDEX effects_unreleased ON effects (run_id, task_id)
+    WHERE mode = 'outbox' AND released_at IS NULL;
+CREATE INDEX effects_dispatching ON effects (next_try_at)
+    WHERE mode = 'outbox' AND released_at IS NOT NULL AND next_try_at IS NOT NULL;
 CREATE INDEX effects_by_ref ON effects (provider_ref) WHERE provider_ref IS NOT NULL;
 
 CREATE TABLE approvals (
@@ -140,7 +153,7 @@ CREATE TABLE approvals (
     next_action_at  timestamptz,
     deadline_at     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT ledger_now(),
-    CONSTRAINT approvals_kind CHECK (kind IN ('interrupt', 'effect', 'doubt')),
+    CONSTRAINT approvals_kind CHECK (kind IN ('interrupt', 'effect', 'doubt', 'drift')),
     CONSTRAINT approvals_interrupt_named CHECK ((kind = 'interrupt') = (interrupt_id IS NOT NULL)),
     CONSTRAINT approvals_effect_named CHECK (kind = 'interrupt' OR idempotency_key IS NOT NULL),
     CONSTRAINT approvals_status CHECK (status IN ('open', 'approved', 'rejected', 'expired', 'cancelled')),
@@ -150,7 +163,7 @@ CREATE TABLE approvals (
     CONSTRAINT approvals_expired_by_nobody CHECK (status <> 'expired' OR decided_by IS NULL)
 );
 COMMENT ON COLUMN approvals.kind IS
-    'interrupt: the graph asked; effect: a call that requires an approval was reached without one; doubt: did this call happen?';
+    'interrupt: the graph asked; effect: a call that requires an approval was reached without one; doubt: did this call happen?; drift: a re-run wants other arguments';
 COMMENT ON COLUMN approvals.effect_key IS 'the effect this approval paid for; unique: it pays once';
 COMMENT ON COLUMN approvals.consumed_at IS 'an attempt that knew the answer has settled; until then the answer makes its run due';
 CREATE INDEX approvals_by_run ON approvals (run_id, created_at);
@@ -158,7 +171,7 @@ CREATE INDEX approvals_acting ON approvals (next_action_at) WHERE status = 'open
 CREATE INDEX approvals_unconsumed ON approvals (decided_at) WHERE status <> 'open' AND consumed_at IS NULL;
 CREATE INDEX approvals_open ON approvals (created_at) WHERE status = 'open';
 CREATE UNIQUE INDEX approvals_one_open_per_interrupt ON approvals (run_id, interrupt_id) WHERE status = 'open' AND kind = 'interrupt';
-CREATE UNIQUE INDEX approvals_one_open_per_effect ON approvals (idempotency_key) WHERE status = 'open' AND kind <> 'interrupt';
+CREATE UNIQUE INDEX approvals_one_open_per_effect ON approvals (idempotency_key, kind) WHERE status = 'open' AND kind <> 'interrupt';
 
 CREATE TABLE run_events (
     seq    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -207,7 +220,8 @@ BEGIN
     VALUES (NEW.thread_id, holder, 'checkpoint', jsonb_strip_nulls(jsonb_build_object(
         'step', at_step, 'ns', nullif(NEW.checkpoint_ns, ''), 'checkpoint_id', NEW.checkpoint_id,
         'next', (SELECT jsonb_agg(substr(channel, 11))
-                   FROM jsonb_array_elements_text(NEW.checkpoint -> 'updated_channels') AS channel
+                   -- null in a checkpoint that update_state wrote (the input of an @entrypoint)
+                   FROM jsonb_array_elements_text(coalesce(nullif(NEW.checkpoint -> 'updated_channels', 'null'), '[]')) AS channel
                   WHERE channel LIKE 'branch:to:%'))));
     -- Only a finished step is progress: the input of a nested entrypoint (step -1) is written anew by
     -- every re-run and would forgive a poisonous node for ever.
@@ -222,5 +236,21 @@ CREATE TRIGGER celegraph_fence BEFORE INSERT OR UPDATE ON checkpoints
     FOR EACH ROW EXECUTE FUNCTION celegraph_fence();
 CREATE TRIGGER celegraph_fence BEFORE INSERT OR UPDATE ON checkpoint_writes
     FOR EACH ROW EXECUTE FUNCTION celegraph_fence();
+-- The outbox: an intent is released in the transaction that makes its node's writes durable.  Negative
+-- idx are LangGraph's special rows (error, interrupt, resume), which do not mean that the node is done.
+CREATE FUNCTION celegraph_release_outbox() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    WITH released AS (
+        UPDATE effects SET released_at = ledger_now(), next_try_at = ledger_now()
+         WHERE run_id = NEW.thread_id AND task_id = NEW.task_id AND mode = 'outbox' AND released_at IS NULL
+        RETURNING run_id, idempotency_key, tool
+    )
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'effect released', jsonb_build_object('key', idempotency_key, 'tool', tool) FROM released;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER celegraph_release_outbox AFTER INSERT ON checkpoint_writes
+    FOR EACH ROW WHEN (NEW.idx >= 0) EXECUTE FUNCTION celegraph_release_outbox();
+
 CREATE TRIGGER celegraph_journal AFTER INSERT ON checkpoints
     FOR EACH ROW EXECUTE FUNCTION celegraph_journal();

@@ -120,9 +120,38 @@ WITH effect AS (
 )
 SELECT run_id FROM effect;
 
--- name: record_replay
+-- name: record_drift
+-- A re-run reached a recorded call with other arguments.  Both sides go into the event.
 INSERT INTO run_events (run_id, epoch, kind, data)
-VALUES (%(run_id)s, %(epoch)s, 'effect deduplicated', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text));
+VALUES (%(run_id)s, %(epoch)s, 'effect drifted', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
+        'answer', %(answer)s::text, 'recorded', %(recorded)s::jsonb, 'now', %(now)s::jsonb));
+
+-- name: record_replay
+-- A recorded result is given back instead of a second call; `saved` says what that spared (tokens).
+WITH effect AS (
+    UPDATE effects SET duplicates_prevented = duplicates_prevented + 1 WHERE idempotency_key = %(key)s
+    RETURNING run_id, tool, mode
+)
+INSERT INTO run_events (run_id, epoch, kind, data)
+SELECT run_id, %(epoch)s, CASE mode WHEN 'read' THEN 'read given back' ELSE 'effect deduplicated' END,
+       jsonb_build_object('key', %(key)s::text, 'tool', tool) || %(saved)s::jsonb FROM effect;
+
+-- name: record_read
+-- (nothing) -> sent: the journal of an expensive read, stored before its result is used.  Fenced.
+WITH lease AS (
+    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+), effect AS (
+    INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, mode, status, result)
+    SELECT %(key)s, %(run_id)s, %(step)s, %(tool)s, %(slot)s, %(args_hash)s, '{}', 'read', 'sent', %(result)s::jsonb
+      FROM lease
+    ON CONFLICT DO NOTHING
+    RETURNING *
+), event AS (
+    INSERT INTO run_events (run_id, epoch, kind, data)
+    SELECT %(run_id)s, %(epoch)s, 'read recorded', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
+           'step', %(step)s::text, 'slot', %(slot)s::text) FROM effect
+)
+SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: resolve
 -- pending -> sent | failed by a person (or pending | sent -> confirmed, pending -> failed by a webhook).
@@ -133,7 +162,9 @@ WITH effect AS (
        SET status = %(status)s, provider_ref = coalesce(%(ref)s, provider_ref),
            result = CASE WHEN %(status)s = 'failed' THEN NULL
                          WHEN status = 'sent' THEN result ELSE %(result)s::jsonb END,
-           error = %(error)s::jsonb, updated_at = ledger_now()
+           error = %(error)s::jsonb, updated_at = ledger_now(),
+           -- An intent that did not happen is tried again; every other answer ends its dispatch.
+           next_try_at = CASE WHEN mode = 'outbox' AND %(again)s THEN ledger_now() END
      WHERE idempotency_key = %(key)s
        AND (status = 'pending' OR (status = 'sent' AND %(status)s = 'confirmed'))
        AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
@@ -151,6 +182,16 @@ WITH effect AS (
            'status', %(status)s::text, 'by', %(by)s::text)) FROM effect
 )
 SELECT effect.run_id, (SELECT approval_id FROM question LIMIT 1) AS approval_id FROM effect;
+
+-- name: resting_doubts
+-- Calls in doubt, past their horizon, of runs that nobody advances just now; the longest unasked first.
+WITH due AS (
+    SELECT e.idempotency_key FROM effects e JOIN runs r USING (run_id)
+     WHERE e.status = 'pending' AND e.mode = 'call' AND e.doubt_after <= ledger_now()
+       AND e.tool = ANY(%(tools)s) AND r.status <> 'running'
+     ORDER BY e.doubt_after LIMIT %(limit)s FOR UPDATE OF e SKIP LOCKED
+)
+SELECT e.*, true AS doubt_passed FROM effects e JOIN due USING (idempotency_key);
 
 -- name: key_of_ref
 SELECT idempotency_key FROM effects WHERE provider_ref = %(ref)s ORDER BY created_at LIMIT 2;

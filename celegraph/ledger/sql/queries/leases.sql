@@ -184,7 +184,10 @@ WITH due AS (
            ring_at = CASE WHEN NOT due.cancelled THEN ledger_now() END,
            finished_at = CASE WHEN due.cancelled THEN ledger_now() END,
            updated_at = ledger_now()
-      FROM due WHERE r.run_id = due.run_id AND r.status IN ('waiting', 'ready')
+      FROM due
+     WHERE r.run_id = due.run_id
+       -- Asked again of the row itself: `decide` may have woken it since `due` was read, and once is enough.
+       AND (r.status = 'waiting' OR (r.status = 'ready' AND (due.cancelled OR r.wake_at > ledger_now())))
     RETURNING r.run_id, r.status
 ), closed AS (
     UPDATE approvals a SET status = 'cancelled', decided_at = ledger_now(), consumed_at = ledger_now()

@@ -1,0 +1,134 @@
+"""Performs released intents: the same claims, policies and records as a call in a node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from celegraph.agent.doubt import Replay, Stop, answer_doubt
+from celegraph.agent.effect import Declaration, EffectCall, declared
+from celegraph.agent.failures import describe
+from celegraph.agent.identify import call_timeout
+from celegraph.agent.lookups import body_of, call_of, look_up_async
+from celegraph.agent.not_done import is_not_done
+from celegraph.agent.questions import doubt_question
+from celegraph.config import Config
+from celegraph.errors import InvalidValue
+from celegraph.ledger import effects, outbox
+from celegraph.ledger.canonical import encode_result
+from celegraph.ledger.effects import Effect
+from celegraph.ledger.pen import Pen
+
+logger = logging.getLogger("celegraph")
+
+# An intent that certainly failed so often is a dead letter, until a person releases it.
+MOST_TRIES = 8
+_LONGEST_PAUSE = timedelta(minutes=10)
+
+
+@dataclass
+class DispatchReport:
+    """What one dispatch did."""
+
+    sent: int = 0
+    failed: int = 0
+    doubtful: int = 0
+
+    def counts(self) -> dict[str, int]:
+        """For logs and the tick."""
+        return {"sent": self.sent, "failed": self.failed, "doubtful": self.doubtful}
+
+
+async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> DispatchReport:
+    """Perform up to `limit` released intents.  Safe to run many times at once."""
+    known = declared()
+    report = DispatchReport()
+    horizons = {tool: config.call_window + call_timeout(config, d) for tool, d in known.items()}
+    for row in await outbox.doubtful(pen, list(known), limit):
+        await _doubt(pen, config, known[row.tool], row, report)
+    for _ in range(limit):
+        claimed = await outbox.claim_next(pen, "dispatcher", horizons)
+        if claimed is None:
+            break
+        await _perform(pen, config, known[claimed.tool], claimed, report)
+    return report
+
+
+async def _perform(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
+    key, call = row.idempotency_key, call_of(row)
+    try:
+        value = await _called(decl, call, row, call_timeout(config, decl))
+    except Exception as error:
+        await _failed(pen, decl, row, error, report)
+        return
+    try:
+        stored = encode_result(value)
+    except InvalidValue as error:
+        # It did happen; only its result cannot be kept.
+        stored = None
+        logger.error("result of an intent cannot be kept", extra={"key": key, "path": error.path})
+    await effects.record_sent(
+        pen, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
+    )
+    await outbox.settle_intent(pen, key)
+    report.sent += 1
+
+
+async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta) -> Any:
+    args = body_of(row)
+    if decl.is_async:
+        async with asyncio.timeout(limit.total_seconds()):
+            return await decl.function(call, **args)
+    return await asyncio.to_thread(decl.function, call, **args)
+
+
+async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, report: DispatchReport) -> None:
+    facts = describe(error)
+    if is_not_done(decl, error):
+        await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
+        dead = row.attempts >= MOST_TRIES
+        await outbox.try_later(pen, row, None if dead else _pause(row.attempts))
+        report.failed += 1
+        return
+    over = decl.in_doubt == "retry"
+    await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, facts, over=over)
+    # With a key the provider knows, the next look may be soon; else the horizon must pass first.
+    if over:
+        await outbox.try_later(pen, row, _pause(row.attempts))
+    report.doubtful += 1
+
+
+async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
+    answer = answer_doubt(decl, row)
+    if answer == "look up":
+        found = await look_up_async(decl, row)
+        answer = answer_doubt(decl, row, found)
+        if isinstance(answer, Replay):
+            ref = getattr(found, "ref", None)
+            stored = encode_result(answer.result)
+            key = row.idempotency_key
+            await effects.record_sent(pen, key, row.attempts, 0, result=stored, ref=ref, by="look-up")
+            await outbox.settle_intent(pen, key)
+            report.sent += 1
+            return
+    match answer:
+        case Stop(outcome):
+            delay = getattr(outcome, "delay", timedelta(seconds=1))
+            await outbox.try_later(pen, row, delay)
+        case "ask":
+            await outbox.ask(pen, row.run_id, doubt_question(row))
+            await outbox.try_later(pen, row, _LONGEST_PAUSE)
+        case _:
+            horizon = config.call_window + call_timeout(config, decl)
+            again = await outbox.claim_again(pen, row, "dispatcher", horizon)
+            if again is not None:
+                await _perform(pen, config, decl, again, report)
+            return
+    report.doubtful += 1
+
+
+def _pause(attempts: int) -> timedelta:
+    return min(timedelta(seconds=2.0 ** min(attempts - 1, 30)), _LONGEST_PAUSE)

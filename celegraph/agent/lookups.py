@@ -1,0 +1,62 @@
+"""Look-ups: asking the provider what became of a call, in the colour of whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+from celegraph.agent.effect import Declaration, EffectCall, Found, Unknown
+from celegraph.errors import EffectMisuse
+from celegraph.ledger.canonical import decode_result
+from celegraph.ledger.effects import Effect
+
+
+def call_of(row: Effect) -> EffectCall:
+    """The recorded call, as the effect's functions see it."""
+    return EffectCall(
+        key=row.idempotency_key,
+        attempt=row.attempts,
+        run_id=row.run_id,
+        tool=row.tool,
+        provider_ref=row.provider_ref,
+    )
+
+
+def body_of(row: Effect) -> dict[str, Any]:
+    """The recorded business arguments, by name."""
+    args = decode_result(row.args)
+    return args if isinstance(args, dict) else {}
+
+
+def look_up(decl: Declaration, row: Effect) -> Found:
+    """Ask with a plain `lookup`, in this thread.  A look-up that fails has not answered."""
+    lookup: Any = decl.lookup
+    try:
+        found = lookup(call_of(row), **body_of(row))
+    except Exception as error:
+        return Unknown(type(error).__name__)
+    if inspect.isawaitable(found):
+        raise EffectMisuse(f"effect {decl.tool!r} is a plain function, its lookup must be one too")
+    return _checked(decl, found)
+
+
+async def look_up_async(decl: Declaration, row: Effect) -> Found:
+    """Ask with either kind of `lookup`, without blocking the loop."""
+    lookup: Any = decl.lookup
+    if not inspect.iscoroutinefunction(lookup):
+        return await asyncio.to_thread(look_up, decl, row)
+    try:
+        found = await lookup(call_of(row), **body_of(row))
+    except Exception as error:
+        return Unknown(type(error).__name__)
+    return _checked(decl, found)
+
+
+def _checked(decl: Declaration, found: object) -> Found:
+    if not isinstance(found, Found):
+        raise EffectMisuse(
+            f"the lookup of effect {decl.tool!r} returned {type(found).__name__}; return Happened(result,"
+            " ref), NotHappened() or Unknown(reason)"
+        )
+    return found

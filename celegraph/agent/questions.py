@@ -1,0 +1,82 @@
+"""Questions the ledger itself asks: about a doubt, a call without its approval, a call that drifted."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from celegraph.agent.attempt import Attempt
+from celegraph.ledger.effects import Effect, Reservation
+from celegraph.ledger.keys import approval_id
+from celegraph.ledger.outcomes import Ask, Waiting
+
+
+def doubt_question(row: Effect) -> Ask:
+    """Did this call happen?  In the same inbox as approvals, once per call."""
+    return Ask(
+        approval_id=approval_id(row.run_id, f"doubt:{row.idempotency_key}", row.attempts),
+        kind="doubt",
+        prompt=(
+            f"Did {row.tool!r} happen? The process stopped between the call (number {row.attempts}) and its"
+            f" record. Look for key {row.idempotency_key} at the provider, then answer happened,"
+            " did_not_happen or skip."
+        ),
+        ask=row.attempts,
+        tool=row.tool,
+        args=row.args,
+        args_hash=row.args_hash,
+        idempotency_key=row.idempotency_key,
+    )
+
+
+def ask_about_doubt(attempt: Attempt, row: Effect) -> Waiting:
+    """End the attempt with the question about a doubt."""
+    return Waiting("effect in doubt", (doubt_question(row),))
+
+
+def ask_for_call(attempt: Attempt, reservation: Reservation) -> Waiting:
+    """The question for a call that requires an approval and was reached without one."""
+    number = 1 + sum(a.idempotency_key == reservation.key for a in attempt.approvals)
+    ask = Ask(
+        approval_id=approval_id(attempt.run_id, f"effect:{reservation.key}", number),
+        kind="effect",
+        prompt=f"Allow {reservation.tool!r}?",
+        ask=number,
+        tool=reservation.tool,
+        args=reservation.args,
+        args_hash=reservation.args_hash,
+        idempotency_key=reservation.key,
+        policy=attempt.policy.model_dump(mode="json"),
+        deadline=attempt.policy.deadline,
+    )
+    return Waiting("waits for an approval", (ask,))
+
+
+def ask_about_drift(attempt: Attempt, recorded: Effect, args: Any, hashed: str) -> Waiting:
+    """The question whether a call with other arguments shall be made beside the recorded one.
+
+    Approve: make it.  Reject, or silence: the recorded call stands for it.
+    """
+    ask = Ask(
+        approval_id=approval_id(attempt.run_id, f"drift:{recorded.idempotency_key}:{hashed}", 1),
+        kind="drift",
+        prompt=(
+            f"{recorded.tool!r} was called at this place of the run before, with other arguments. Approve to"
+            " make the new call as well; reject to keep the recorded one."
+        ),
+        tool=recorded.tool,
+        args={"recorded": recorded.args, "now": args},
+        args_hash=None,
+        idempotency_key=recorded.idempotency_key,
+        policy=attempt.policy.model_dump(mode="json") | {"drift_hash": hashed},
+        deadline=attempt.policy.deadline,
+    )
+    return Waiting("effect drifted: a re-run wants other arguments", (ask,))
+
+
+def answered_drift(attempt: Attempt, recorded: Effect, hashed: str) -> Literal["perform", "keep"] | None:
+    """What was decided about this very drift; None: nobody has been asked, or nobody has answered."""
+    for a in attempt.approvals:
+        mine = a.kind == "drift" and a.idempotency_key == recorded.idempotency_key
+        if mine and a.policy.get("drift_hash") == hashed and a.status != "open":
+            return "perform" if a.status == "approved" else "keep"
+    return None

@@ -1,0 +1,1 @@
+"""One for each of the ledger's own migrations; each calls all of them."""

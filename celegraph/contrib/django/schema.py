@@ -1,0 +1,49 @@
+"""The ledger's tables by way of `manage.py migrate`: the same SQL and lock as `celegraph migrate`."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.apps.registry import Apps
+from django.db import DEFAULT_DB_ALIAS
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.loader import MigrationLoader
+
+from celegraph.agent.migrate import migrate
+from celegraph.contrib.django.settings import ledger_config
+from celegraph.errors import SchemaMissing
+from celegraph.ledger.connect import ledger
+
+logger = logging.getLogger("celegraph")
+
+
+def migrate_ledger(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Bring the ledger up to date, on a connection of its own.  Twice or in parallel is harmless.
+
+    Runs with the default database's migrations, wherever `database_url` points.
+    """
+    if schema_editor.connection.alias == DEFAULT_DB_ALIAS:
+        config = ledger_config()
+        migrate(config.database_url, config.schema_name)
+
+
+def keep_ledger(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Going back removes nothing, and says so: the tables hold what was paid and who decided."""
+    logger.warning(
+        "the ledger's tables are kept: they say which effects have happened, and its migrations only go up;"
+        " to remove them for good, DROP SCHEMA celegraph CASCADE"
+    )
+
+
+def without_migrations(using: str, **_: Any) -> None:
+    """Under `pytest --no-migrations` (MIGRATION_MODULES: None) the tables are made here."""
+    if using != DEFAULT_DB_ALIAS or MigrationLoader.migrations_module("celegraph")[0] is not None:
+        return
+    config = ledger_config()
+    try:
+        # After every flush of a TransactionTestCase too, so first a look.
+        with ledger(config):
+            return
+    except SchemaMissing:
+        migrate(config.database_url, config.schema_name)

@@ -1,0 +1,89 @@
+"""The outbox: intents written by nodes, released with the node's own writes, performed by a dispatcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from celegraph.errors import EffectNotFound, Fenced
+from celegraph.ledger.connect import Conn
+from celegraph.ledger.effects import Effect, Reservation
+from celegraph.ledger.outcomes import Ask
+from celegraph.ledger.pen import Pen
+from celegraph.ledger.queries import load
+
+Q = load("outbox")
+
+
+async def enqueue(pen: Pen, reservation: Reservation, *, task_id: str, execution: str) -> Effect | None:
+    """(nothing) -> pending, attempts 0.  None: it was released before.  Raises `Fenced`."""
+    params = reservation.params() | {"task_id": task_id, "execution": execution}
+    row = await pen.fetch_one(Q.enqueue, params)
+    if row is None or not row["mine"]:
+        raise Fenced(reservation.run_id, reservation.epoch)
+    return None if row["idempotency_key"] is None else Effect.from_row(row)
+
+
+async def drop_stale(pen: Pen, run_id: str, epoch: int, *, task_id: str, execution: str) -> None:
+    """Forget the unreleased intents of passes other than `execution`; before the task's writes."""
+    params = {"run_id": run_id, "epoch": epoch, "task_id": task_id, "execution": execution}
+    await pen.fetch(Q.drop_stale, params)
+
+
+async def claim_next(pen: Pen, owner: str, horizons: Mapping[str, timedelta]) -> Effect | None:
+    """The next intent to perform, with the right to call it once; None: nothing is due."""
+    params = {
+        "owner": owner,
+        "tools": list(horizons),
+        "horizons": Jsonb({tool: h.total_seconds() for tool, h in horizons.items()}),
+    }
+    row = await pen.fetch_one(Q.claim_next, params)
+    return None if row is None else Effect.from_row(row)
+
+
+async def claim_again(pen: Pen, row: Effect, owner: str, horizon: timedelta) -> Effect | None:
+    """pending past its horizon -> attempts + 1.  None: somebody else was first."""
+    params = {"key": row.idempotency_key, "attempts": row.attempts, "owner": owner, "horizon": horizon}
+    found = await pen.fetch_one(Q.claim_again, params)
+    return None if found is None else Effect.from_row(found)
+
+
+async def doubtful(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
+    """Intents whose last call nobody knows the end of."""
+    return [Effect.from_row(r) for r in await pen.fetch(Q.doubtful, {"tools": tools, "limit": limit})]
+
+
+async def try_later(pen: Pen, row: Effect, delay: timedelta | None) -> None:
+    """Look at this intent again after `delay`; None makes it a dead letter."""
+    await pen.fetch(Q.try_later, {"key": row.idempotency_key, "attempts": row.attempts, "delay": delay})
+
+
+async def settle_intent(pen: Pen, key: str) -> None:
+    """The intent is sent: nothing more to try."""
+    await pen.fetch(Q.settle_intent, {"key": key})
+
+
+async def ask(pen: Pen, run_id: str, question: Ask) -> None:
+    """Open the question about an intent in doubt; once per call."""
+    params: dict[str, Any] = {
+        "approval_id": question.approval_id,
+        "run_id": run_id,
+        "ask": question.ask,
+        "prompt": question.prompt,
+        "tool": question.tool,
+        "args": Jsonb(question.args),
+        "args_hash": question.args_hash,
+        "key": question.idempotency_key,
+    }
+    await pen.fetch(Q.ask, params)
+
+
+def release_dead(conn: Conn, key: str, by: str) -> str:
+    """A dead letter is tried again; returns its run_id.  `EffectNotFound` if there is no such letter."""
+    row = conn.execute(Q.release_dead, {"key": key, "by": by}).fetchone()
+    if row is None:
+        raise EffectNotFound(key)
+    return str(row["run_id"])

@@ -1,0 +1,39 @@
+-- name: holder
+-- Who has the run: since when this epoch is leased, and whether the session behind it is still there.
+-- The lock vanishes with its owner at once, the lease's expiry only later.
+SELECT (SELECT e.at FROM run_events e
+         WHERE e.run_id = r.run_id AND e.kind = 'leased' AND e.epoch = l.epoch
+         ORDER BY e.seq DESC LIMIT 1) AS since,
+       EXISTS (SELECT FROM pg_locks k
+                WHERE k.locktype = 'advisory' AND k.objsubid = 1 AND k.granted AND k.pid = l.backend_pid
+                  AND ((k.classid::bigint << 32) | k.objid::bigint) = r.lock_key
+                  AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS locked,
+       extract(epoch FROM ledger_now() - l.beat_at)::double precision AS beat_age_s,
+       extract(epoch FROM ledger_now() - l.loop_seen_at)::double precision AS loop_age_s,
+       (l.expires_at <= ledger_now()) AS expired
+  FROM runs r JOIN run_leases l USING (run_id)
+ WHERE r.run_id = %(run_id)s AND l.worker_id IS NOT NULL;
+
+-- name: last_step
+-- Where it stands: the newest durable step, and what the graph wanted to do next.
+SELECT at, (data ->> 'step')::integer AS step, coalesce(data -> 'next', '[]') AS next
+  FROM run_events
+ WHERE run_id = %(run_id)s AND kind = 'checkpoint' AND NOT data ? 'ns'
+ ORDER BY seq DESC LIMIT 1;
+
+-- name: questions
+-- What people still have to answer, and answers that no attempt has taken in yet.
+SELECT approval_id, kind, tool, idempotency_key AS key, status, created_at, deadline_at, decided_at, decided_by,
+       extract(epoch FROM ledger_now() - created_at)::double precision AS open_for_s,
+       extract(epoch FROM deadline_at - ledger_now())::double precision AS deadline_in_s
+  FROM approvals
+ WHERE run_id = %(run_id)s AND (status = 'open' OR consumed_at IS NULL)
+ ORDER BY created_at, ask;
+
+-- name: pending
+-- Calls that may be under way, or whose end nobody saw.
+SELECT idempotency_key AS key, tool, step, attempts, owner,
+       extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s
+  FROM effects
+ WHERE run_id = %(run_id)s AND status = 'pending'
+ ORDER BY created_at, idempotency_key;

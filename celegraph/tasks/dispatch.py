@@ -1,0 +1,51 @@
+"""The outbox's and the doubts' duties on beat, run on a worker slot: they call the host's functions."""
+
+from __future__ import annotations
+
+from celegraph.agent.dispatch import DispatchReport, dispatch_once
+from celegraph.agent.reconcile import reconcile_once
+from celegraph.ledger.connect import ledger
+from celegraph.ledger.sweep import record_tick, wake
+from celegraph.tasks.installation import Installation
+from celegraph.tasks.ring import ring
+from celegraph.tasks.slot import Slot, current_slot
+
+
+def dispatch(inst: Installation) -> DispatchReport:
+    """Perform released intents, bounded; the rest is the next tick's."""
+    _load_agents(inst)
+    slot = current_slot(inst.config)
+
+    async def work(slot: Slot) -> DispatchReport:
+        return await dispatch_once(await slot.ready_pen(), inst.config)
+
+    report = slot.run(work(slot))
+    _note(inst, "dispatch", report.counts())
+    return report
+
+
+def reconcile(inst: Installation) -> int:
+    """Ask providers about effects in doubt whose runs rest; never calls.  Returns how many happened."""
+    _load_agents(inst)
+    slot = current_slot(inst.config)
+
+    async def work(slot: Slot) -> list[str]:
+        return await reconcile_once(await slot.ready_pen())
+
+    happened = slot.run(work(slot))
+    with ledger(inst.config) as conn:
+        ready = [run_id for run_id in dict.fromkeys(happened) if wake(conn, run_id)]
+    ring(inst, ready)
+    _note(inst, "reconcile", {"happened": len(happened)})
+    return len(happened)
+
+
+def _load_agents(inst: Installation) -> None:
+    # The effects are declared by the agents' modules; a slot that never ran one has not imported them.
+    for name in inst.agents:
+        inst.graph(name)
+
+
+def _note(inst: Installation, name: str, counts: dict[str, int]) -> None:
+    with ledger(inst.config) as conn:
+        record_tick(conn, name, counts)

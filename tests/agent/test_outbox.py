@@ -1,0 +1,180 @@
+"""The outbox: intents released with their node's own writes, performed once by any dispatcher."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from celegraph import EffectCall, effect
+from celegraph.ledger import effects, outbox
+from celegraph.ledger.connect import ledger
+from celegraph.ledger.effects import Resolution
+from celegraph.tasks.dispatch import dispatch
+from celegraph.testing.driver import Driven, Driver
+from tests.support.driving import connection, kinds
+from tests.support.log import Log
+from tests.support.shapes import State, chain
+
+
+def _mail(log: Log, tool: str, behave: Callable[[EffectCall, str], None] = lambda call, to: None) -> Any:
+    @effect(tool, in_doubt="retry")
+    def mail(call: EffectCall, to: str) -> str:
+        behave(call, to)
+        log(f"mail {to}")
+        return f"sent to {to}"
+
+    return mail
+
+
+def _mails(log: Log) -> Counter[str]:
+    return Counter(line.removeprefix("mail ") for line in log.lines if line.startswith("mail"))
+
+
+def _let_pass(run: Driven, by: timedelta) -> None:
+    with connection(run) as conn:
+        conn.execute(
+            "UPDATE effects SET next_try_at = next_try_at - %(by)s, doubt_after = doubt_after - %(by)s"
+            " WHERE run_id = %(run_id)s",
+            {"by": by, "run_id": run.run_id},
+        )
+
+
+def test_an_intent_is_performed_after_its_node_is_durable_and_read_by_its_handle(
+    lonely_drive: Driver, log: Log
+) -> None:
+    mail = _mail(log, "outbox-once")
+
+    def node(state: State) -> State:
+        return {"seen": [mail.enqueue("ada@example.org")]}
+
+    run = lonely_drive(chain(node), {})
+    assert not _mails(log)
+
+    assert dispatch(run.installation).sent == 1
+    assert dispatch(run.installation).sent == 0
+
+    assert _mails(log) == Counter(["ada@example.org"])
+    with ledger(run.installation.config) as conn:
+        assert effects.get_effect(conn, run.output["seen"][0]).value == "sent to ada@example.org"
+
+
+def test_intents_of_a_pass_that_failed_are_dropped_unless_the_next_pass_wants_them(
+    lonely_drive: Driver, log: Log
+) -> None:
+    mail = _mail(log, "outbox-ghost")
+
+    def node(state: State) -> None:
+        log("node")
+        mail.enqueue("both@example.org")
+        if log.count("node") == 1:
+            mail.enqueue("ghost@example.org")
+            raise ConnectionResetError("before the node ends")
+
+    run = lonely_drive(chain(node), {})
+    dispatch(run.installation)
+
+    assert _mails(log) == Counter(["both@example.org"])
+    assert kinds(run).count("effect dropped") == 1
+
+
+def test_f38_two_dispatchers_take_the_same_rows(lonely_drive: Driver, log: Log) -> None:
+    """F38: Two dispatchers take the same rows."""
+    mail = _mail(log, "outbox-many")
+
+    def node(state: State) -> None:
+        for i in range(200):
+            mail.enqueue(f"m{i}@example.org")
+
+    run = lonely_drive(chain(node), {})
+    start = threading.Barrier(4)
+
+    def worker() -> None:
+        start.wait()
+        while dispatch(run.installation).sent:
+            pass
+
+    threads = [threading.Thread(target=worker) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(_mails(log)) == 200
+    assert set(_mails(log).values()) == {1}
+
+
+def test_a_refused_intent_backs_off_and_becomes_a_dead_letter_that_a_person_releases(
+    lonely_drive: Driver, log: Log
+) -> None:
+    refusing = True
+
+    def behave(call: EffectCall, to: str) -> None:
+        if refusing:
+            raise ConnectionRefusedError("nobody listens")
+
+    mail = _mail(log, "outbox-dead", behave)
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    for _ in range(20):
+        dispatch(run.installation)
+        _let_pass(run, timedelta(hours=1))
+    assert run.effects[0].attempts == 8
+    assert run.effects[0].status == "failed"
+    refusing = False
+    assert dispatch(run.installation).sent == 0
+
+    with connection(run) as conn:
+        outbox.release_dead(conn, run.effects[0].key, "ada")
+    dispatch(run.installation)
+
+    assert _mails(log) == Counter(["ada@example.org"])
+    assert run.effects[0].status == "sent"
+
+
+def test_an_intent_in_doubt_is_tried_again_with_its_key(lonely_drive: Driver, log: Log) -> None:
+    keys: list[str] = []
+
+    def behave(call: EffectCall, to: str) -> None:
+        keys.append(call.key)
+        if len(keys) == 1:
+            raise TimeoutError("no answer")
+
+    mail = _mail(log, "outbox-doubt", behave)
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    dispatch(run.installation)
+    _let_pass(run, timedelta(minutes=5))
+    dispatch(run.installation)
+
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+    assert run.effects[0].status == "sent"
+
+
+def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_moves_it(
+    lonely_drive: Driver, log: Log
+) -> None:
+    @effect("outbox-asks")
+    def mail(call: EffectCall, to: str) -> str:
+        log(f"mail {to}")
+        if call.attempt == 1:
+            raise TimeoutError("no answer")
+        return "sent"
+
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    dispatch(run.installation)
+    _let_pass(run, timedelta(minutes=5))
+    for _ in range(3):
+        dispatch(run.installation)
+        _let_pass(run, timedelta(minutes=30))
+    assert [a.kind for a in run.approvals] == ["doubt"]
+    assert log.count("mail ada@example.org") == 1
+
+    with connection(run) as conn:
+        said = Resolution(status="failed", by="ada", error={"type": "celegraph.DidNotHappen"})
+        effects.resolve(conn, run.effects[0].key, said)
+    dispatch(run.installation)
+
+    assert log.count("mail ada@example.org") == 2
+    assert run.effects[0].status == "sent"

@@ -1,0 +1,155 @@
+"""State table: no checkpoint, crashed mid-way, nothing left."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langgraph.func import entrypoint, task
+
+from celegraph.tasks import advance
+from celegraph.testing.driver import Driver
+from tests.support.driving import kinds, taken_over
+from tests.support.dying import die, process_dies
+from tests.support.log import Log
+from tests.support.shapes import Graph, State, chain, parallel
+
+
+def test_a_new_run_starts_with_its_input_and_ends_with_the_graphs_state(drive: Driver) -> None:
+    def double(state: State) -> State:
+        return {"n": state["n"] * 2}
+
+    run = drive(chain(double), {"n": 21, "order": "o-1"})
+
+    assert run.status == "finished"
+    assert run.output == {"n": 42, "order": "o-1", "seen": []}
+    assert kinds(run)[0] == "admitted"
+    assert kinds(run)[-1] == "finished"
+
+
+def test_sync_and_async_nodes_run_in_one_graph(drive: Driver) -> None:
+    def plain(state: State) -> State:
+        return {"seen": ["plain"]}
+
+    async def awaited(state: State) -> State:
+        await asyncio.sleep(0)
+        return {"seen": ["awaited"]}
+
+    run = drive(chain(plain, awaited), {})
+
+    assert run.output["seen"] == ["plain", "awaited"]
+
+
+def test_an_entrypoint_whose_body_dies_before_the_first_checkpoint_gets_its_input_again(
+    drive: Driver, log: Log
+) -> None:
+    @entrypoint()
+    def double(n: int) -> int:
+        log(f"body {n}")
+        if log.count("body 21") == 1:
+            die()
+        return n * 2
+
+    process_dies(lambda: drive(double, 21, run_id="entry-dies"))
+    run = taken_over(drive(double, 21, run_id="entry-dies"))
+
+    assert (run.status, run.output) == ("finished", 42)
+    assert log.lines == ["body 21", "body 21"]
+
+
+def test_an_entrypoint_with_tasks_runs_to_its_value(drive: Driver) -> None:
+    @task
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @entrypoint()
+    def total(numbers: list[int]) -> int:
+        return sum(add(a, 1).result() for a in numbers)
+
+    assert drive(total, [1, 2, 3]).output == 9
+
+
+def test_a_run_whose_process_died_goes_on_after_the_last_finished_node(drive: Driver, log: Log) -> None:
+    def first(state: State) -> State:
+        log("first")
+        return {"seen": ["first"]}
+
+    def second(state: State) -> State:
+        log("second")
+        if log.count("second") == 1:
+            die()
+        return {"seen": ["second"]}
+
+    process_dies(lambda: drive(chain(first, second), {}, run_id="dies-midway"))
+    run = taken_over(drive(chain(first, second), {}, run_id="dies-midway"))
+
+    assert run.output["seen"] == ["first", "second"]
+    assert log.lines == ["first", "second", "second"]
+    assert kinds(run).count("crashed") == 1
+
+
+def test_finished_siblings_of_a_node_that_died_do_not_run_again(drive: Driver, log: Log) -> None:
+    def build() -> Graph:
+
+        async def quick(state: State) -> State:
+            log("quick")
+            return {"seen": ["quick"]}
+
+        async def slow(state: State) -> State:
+            while not log.count("quick"):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)  # the quick node's writes become durable meanwhile
+            log("slow")
+            if log.count("slow") == 1:
+                die()
+            return {"seen": ["slow"]}
+
+        return parallel(quick, slow)
+
+    process_dies(lambda: drive(build(), {}, run_id="sibling-dies"))
+    run = taken_over(drive(build(), {}, run_id="sibling-dies"))
+
+    assert sorted(run.output["seen"]) == ["quick", "slow"]
+    assert log.count("quick") == 1
+
+
+def test_death_between_the_last_checkpoint_and_the_settle_runs_nothing_again(
+    drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only(state: State) -> State:
+        log("only")
+        return {"seen": ["only"]}
+
+    async def die_instead(*_: object) -> None:
+        die()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(advance, "settle", die_instead)
+        process_dies(lambda: drive(chain(only), {"order": "o-1"}, run_id="dies-unsettled"))
+    run = taken_over(drive(chain(only), {"order": "o-1"}, run_id="dies-unsettled"))
+
+    assert run.status == "finished"
+    assert run.output == {"order": "o-1", "seen": ["only"]}
+    assert log.lines == ["only"]
+
+
+def test_a_run_that_kills_its_process_three_times_in_one_step_is_quarantined_with_the_step_named(
+    drive: Driver, log: Log
+) -> None:
+    def fine(state: State) -> None:
+        log("fine")
+
+    def poison(state: State) -> None:
+        log("poison")
+        die()
+
+    def attempt() -> None:
+        taken_over(drive(chain(fine, poison), {}, run_id="poison"))
+
+    for _ in range(3):
+        process_dies(attempt)
+    run = taken_over(drive(chain(fine, poison), {}, run_id="poison"))
+
+    assert run.status == "quarantined"
+    assert "poison" in (run.run.reason or "")
+    assert log.lines == ["fine", "poison", "poison", "poison"]

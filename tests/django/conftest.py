@@ -1,0 +1,20 @@
+"""The project, with a database and a broker for this test."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.django.support import Project
+
+
+@pytest.fixture
+def project(empty_database_url: str, broker_url: str) -> Project:
+    """Nothing migrated yet."""
+    return Project(empty_database_url, broker_url)
+
+
+@pytest.fixture
+def migrated(project: Project) -> Project:
+    """After `manage.py migrate`."""
+    project.manage("migrate", "--verbosity", "0")
+    return project
