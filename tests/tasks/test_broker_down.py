@@ -82,14 +82,14 @@ def test_start_and_decide_answer_soon_and_the_run_goes_on_later(
     ],
 )
 def test_a_broker_that_refuses_costs_the_caller_no_time_and_no_run(scene: Scene, url: str) -> None:
-    app = make_app(url, {"database_url": scene.database_url})
+    app = make_app(url, settings={"database_url": scene.database_url})
     app.conf.broker_transport_options = {"master_name": "m"} if url.startswith("sentinel") else {}
 
     began = time.monotonic()
     result = app.tasks["celegraph.start_run"].delay("steps", {})
 
     assert time.monotonic() - began < WITHIN
-    assert result.status == "ready"
+    assert scene.run(str(result.id)).status == "ready"
 
 
 def test_a_hosts_own_transport_options_hold_for_our_messages(scene: Scene) -> None:

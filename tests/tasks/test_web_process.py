@@ -13,7 +13,7 @@ _WEB = """
 import sys
 from tests.support.app import make_app
 import celegraph
-app = make_app(sys.argv[1], {"database_url": sys.argv[2]})
+app = make_app(sys.argv[1], settings={"database_url": sys.argv[2]})
 celegraph.start_run.delay("approved", {"cents": 1}, run_id="r-1")
 try:
     celegraph.decide("no such approval", "approve", by="anna")
