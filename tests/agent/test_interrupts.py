@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
+import psycopg
 import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
@@ -15,6 +17,7 @@ from celegraph.testing.driver import Driver
 from tests.support.driving import connection, event, kinds
 from tests.support.log import Log
 from tests.support.shapes import Graph, State, chain, parallel
+from tests.support.waiting import eventually
 
 
 def two_askers(log: Log) -> Graph:
@@ -120,6 +123,13 @@ def test_an_answer_the_graph_refuses_is_asked_again_with_the_reason_and_never_lo
     assert run.output["n"] == 1999
 
 
+def _interrupts_stored(drive: Driver, run_id: str) -> bool:
+    with psycopg.connect(drive.ledger.database_url) as conn:
+        conn.execute("SELECT set_config('search_path', %s, false)", (drive.ledger.schema,))
+        query = "SELECT 1 FROM checkpoint_writes WHERE thread_id = %s AND channel = '__interrupt__'"
+        return conn.execute(query, (run_id,)).fetchone() is not None
+
+
 def test_an_undecided_interrupt_beside_a_retryable_failure_is_open_while_the_run_sleeps(
     drive: Driver, log: Log
 ) -> None:
@@ -130,10 +140,13 @@ def test_an_undecided_interrupt_beside_a_retryable_failure_is_open_while_the_run
     def flaky(state: State) -> State:
         log("flaky")
         if log.count("flaky") == 1:
+            # Failing earlier would cancel the sibling before it has asked.
+            eventually(lambda: _interrupts_stored(drive, run_id))
             raise ConnectionResetError("the provider went away")
         return {"seen": ["flaky"]}
 
-    run = drive(parallel(ask, flaky), {}, sleeps=False)
+    run_id = f"beside-{uuid.uuid4()}"
+    run = drive(parallel(ask, flaky), {}, run_id=run_id, sleeps=False)
 
     assert run.status == "ready"
     assert run.run.wake_at is not None
