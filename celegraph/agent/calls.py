@@ -46,15 +46,19 @@ def perform_sync(decl: Declaration, args: dict[str, Any], slot: str | None = Non
         if boot_time() > prepared.until:
             prepared = attempt.on_loop(_claim_again(prepared))
             continue
+        # Until it is recorded: the end of the attempt waits for calls, not for whatever else a thread does.
+        attempt.calling.add(call.key)
         try:
             value = decl.function(call, **prepared.request.args)
         except BaseException as error:
             row = attempt.on_loop(conclude_error(prepared, error))
             if row is None:
                 raise
-            prepared = attempt.on_loop(_meet(prepared.request, row))
-            continue
-        return attempt.on_loop(conclude(prepared, call, value))
+        else:
+            return attempt.on_loop(conclude(prepared, call, value))
+        finally:
+            attempt.calling.discard(call.key)
+        prepared = attempt.on_loop(_meet(prepared.request, row))
     return prepared.result
 
 
@@ -189,11 +193,15 @@ async def _meet(request: Request, row: Effect) -> _Prepared:
             return answer
 
 
-async def _claim(request: Request, row: Effect) -> _Prepared:
+async def _claim(request: Request, row: Effect, *, settled: bool = False) -> _Prepared:
     request.attempt.check_open()
     asked_at = boot_time()
     claimed = await effects.claim(
-        request.attempt.pen, request.reservation, status=row.status, attempts=row.attempts
+        request.attempt.pen,
+        request.reservation,
+        status=row.status,
+        attempts=row.attempts,
+        settled=settled,
     )
     if claimed is None:
         # Somebody else answered or called meanwhile; what is true now decides.
@@ -206,7 +214,10 @@ async def _claim_again(granted: Granted) -> _Prepared:
     attempt, key = granted.request.attempt, granted.request.reservation.key
     attempt.check_open()
     late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
-    await effects.record_failed(attempt.pen, key, granted.attempts, attempt.epoch, late)
+    if granted.row.earlier_doubt:
+        await effects.record_doubt(attempt.pen, key, granted.attempts, attempt.epoch, late, over=True)
+    else:
+        await effects.record_failed(attempt.pen, key, granted.attempts, attempt.epoch, late)
     return await _meet(granted.request, await granted.request.read_again())
 
 
@@ -231,4 +242,4 @@ async def _after_lookup(lookup: _Lookup, found: Found) -> _Prepared:
             raise await attempt.stop(ask_about_doubt(attempt, row))
         case Stop(outcome):
             raise await attempt.stop(outcome)
-    return await _claim(lookup.request, row)
+    return await _claim(lookup.request, row, settled=True)

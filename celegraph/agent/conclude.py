@@ -65,16 +65,17 @@ async def conclude_error(granted: Granted, error: BaseException) -> Effect | Non
     attempt, r = granted.request.attempt, granted.request.reservation
     decl = granted.request.decl
     facts = describe(error)
-    if is_not_done(decl, error):
+    # A proof speaks of its own call: that an earlier one did nothing is not proven by it.
+    if is_not_done(decl, error) and not granted.row.earlier_doubt:
         await effects.record_failed(attempt.pen, r.key, granted.attempts, attempt.epoch, facts)
-        await granted.request.read_again()
-        return None
+        row = await granted.request.read_again()
+        return row if row.done else None
     shorten = decl.in_doubt == "retry"
     await effects.record_doubt(attempt.pen, r.key, granted.attempts, attempt.epoch, facts, over=shorten)
     row = await granted.request.read_again()
     if not isinstance(error, Exception):
         return None  # the process or the attempt is being torn down; the next attempt meets the doubt
     attempt.check_open()
-    if shorten:
+    if shorten and row.status == "pending":
         raise await attempt.stop(Stop.back_off(granted.attempts, type(error).__name__).outcome)
     return row

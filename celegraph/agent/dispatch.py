@@ -87,7 +87,7 @@ async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timed
 
 async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, report: DispatchReport) -> None:
     facts = describe(error)
-    if is_not_done(decl, error):
+    if is_not_done(decl, error) and not row.earlier_doubt:
         await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
         dead = row.attempts >= MOST_TRIES
         await outbox.try_later(pen, row, None if dead else _pause(row.attempts))
@@ -103,7 +103,8 @@ async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, re
 
 async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
     answer = answer_doubt(decl, row)
-    if answer == "look up":
+    settled = answer == "look up"
+    if settled:
         found = await look_up_async(decl, row)
         answer = answer_doubt(decl, row, found)
         if isinstance(answer, Replay):
@@ -123,7 +124,7 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
             await outbox.try_later(pen, row, _LONGEST_PAUSE)
         case _:
             horizon = config.call_window + call_timeout(config, decl)
-            again = await outbox.claim_again(pen, row, "dispatcher", horizon)
+            again = await outbox.claim_again(pen, row, "dispatcher", horizon, settled=settled)
             if again is not None:
                 await _perform(pen, config, decl, again, report)
             return

@@ -59,6 +59,7 @@ class Unknown:
 Found = Happened | NotHappened | Unknown
 InDoubt = Literal["ask", "retry", "reconcile"]
 OnDrift = Literal["keep", "ask", "fail"]
+Verdict = Literal["not_done", "doubt"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Declaration:
     requires_approval: bool = False
     on_drift: OnDrift | None = None
     not_done: tuple[type[BaseException], ...] = field(default=())
+    classify: Callable[[BaseException], Verdict | None] | None = None
 
     @property
     def is_async(self) -> bool:
@@ -129,12 +131,18 @@ def effect(
     requires_approval: bool = False,
     on_drift: OnDrift | None = None,
     not_done: tuple[type[BaseException], ...] = (),
+    classify: Callable[[BaseException], Verdict | None] | None = None,
 ) -> Callable[[Callable[Concatenate[EffectCall, P], R]], EffectFunction[P, R]]:
     """Declare a side effect.  The decorated function's first parameter is the `EffectCall`.
 
     `in_doubt` answers "did it happen?" after a crash between the call and its record: "retry" calls
     again with the same key (the provider must honour it, within `key_ttl`), "reconcile" asks `lookup`,
-    "ask" asks a person.  `not_done`: exceptions that prove that nothing happened.
+    "ask" asks a person.
+
+    An exception that proves that nothing happened (connection refused, a 4xx; see `not_done`) is no
+    doubt: it goes on to the node, and the effect may be called again.  `not_done` names more such
+    exceptions; `classify` says "not_done", "doubt" or None (the built-in table decides) of each.
+    Make the act the last thing the function does: the table speaks of the request that failed.
 
     `on_drift` answers "this re-run wants other arguments than were recorded here": "keep" the recorded
     call (default in a named slot and in a model's tool call, where a model words things differently),
@@ -159,6 +167,7 @@ def effect(
             requires_approval=requires_approval,
             on_drift=on_drift,
             not_done=not_done,
+            classify=classify,
         )
         _remember(declaration)
         return cast("EffectFunction[P, R]", _wrap(declaration))

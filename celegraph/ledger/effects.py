@@ -54,6 +54,11 @@ class Effect:
         return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
 
     @property
+    def earlier_doubt(self) -> bool:
+        """In a claimed row: nobody knows what the calls before this one did."""
+        return self.status == "pending" and self.error is not None
+
+    @property
     def unreleased(self) -> bool:
         """An outbox intent whose node's writes are not durable yet."""
         return self.mode == "outbox" and self.released_at is None
@@ -111,9 +116,14 @@ async def reserve(pen: Pen, reservation: Reservation, *, approved: bool) -> Effe
     return _granted(await pen.fetch_one(query, reservation.params()), reservation)
 
 
-async def claim(pen: Pen, reservation: Reservation, *, status: str, attempts: int) -> Effect | None:
-    """pending (past its horizon) | failed -> pending, attempts + 1.  None: read again, do not call."""
-    params = reservation.params() | {"status": status, "attempts": attempts}
+async def claim(
+    pen: Pen, reservation: Reservation, *, status: str, attempts: int, settled: bool = False
+) -> Effect | None:
+    """pending (past its horizon) | failed -> pending, attempts + 1.  None: read again, do not call.
+
+    `settled`: a look-up has shown that the calls before did nothing; else their doubt stays on the row.
+    """
+    params = reservation.params() | {"status": status, "attempts": attempts, "settled": settled}
     return _granted(await pen.fetch_one(Q.claim, params), reservation)
 
 

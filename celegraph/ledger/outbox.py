@@ -44,9 +44,18 @@ async def claim_next(pen: Pen, owner: str, horizons: Mapping[str, timedelta]) ->
     return None if row is None else Effect.from_row(row)
 
 
-async def claim_again(pen: Pen, row: Effect, owner: str, horizon: timedelta) -> Effect | None:
-    """pending past its horizon -> attempts + 1.  None: somebody else was first."""
-    params = {"key": row.idempotency_key, "attempts": row.attempts, "owner": owner, "horizon": horizon}
+async def claim_again(
+    pen: Pen, row: Effect, owner: str, horizon: timedelta, *, settled: bool
+) -> Effect | None:
+    """pending past its horizon -> attempts + 1.  None: somebody else was first.  `settled` as in
+    `effects.claim`."""
+    params = {
+        "key": row.idempotency_key,
+        "attempts": row.attempts,
+        "owner": owner,
+        "horizon": horizon,
+        "settled": settled,
+    }
     found = await pen.fetch_one(Q.claim_again, params)
     return None if found is None else Effect.from_row(found)
 

@@ -93,9 +93,7 @@ async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> 
         return Advanced(await _status(pen, run_id))
     attempt, outcome, mark = await _attempt(inst, slot, pen, held.run)
     clean = await _leftovers(slot, attempt)
-    settled = None
-    if not isinstance(outcome, Abandoned):
-        settled = await settle(attempt, outcome, mark)
+    settled = await settle(attempt, outcome, mark)
     if settled is None:
         await slot.drop_pen()
         await asyncio.to_thread(_hand_back, inst, held.run, "abandoned")
@@ -187,11 +185,12 @@ async def _leftovers(slot: Slot, attempt: Attempt) -> bool:
 
     Calls in flight are first given the time they were promised: their record is worth more than haste.
     """
+    promised = time.monotonic() + attempt.config.effect_timeout.total_seconds()
     if attempt.working:
-        await asyncio.wait(attempt.working, timeout=attempt.config.effect_timeout.total_seconds())
+        await asyncio.wait(attempt.working, timeout=promised - time.monotonic())
     # Node threads before tasks: a thread that records its call does so through a task on this loop.
     deadline = time.monotonic() + _WAIT_FOR_LEFTOVERS
-    while slot.executor.busy and time.monotonic() < deadline:
+    while slot.executor.busy and time.monotonic() < (promised if attempt.calling else deadline):
         await asyncio.sleep(0.01)
     mine = asyncio.current_task()
     tasks = [t for t in asyncio.all_tasks() if t is not mine]

@@ -60,6 +60,15 @@ class NodeExecutor(ThreadPoolExecutor):
 
         return super().submit(work)
 
+    def _adjust_thread_count(self) -> None:
+        # ThreadPoolExecutor starts another thread whenever the last one is not quite back yet, up to its
+        # limit in the course of time; and each thread may keep a connection of the host's framework.
+        if len(self._threads) >= self._busy:
+            return
+        while self._idle_semaphore.acquire(blocking=False):
+            pass  # no thread is free: what it still counts was taken without asking
+        super()._adjust_thread_count()
+
     def idle(self, seconds: float) -> bool:
         """Wait until no thread is at work; False when one still is after `seconds`."""
         with self._count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,7 +20,7 @@ from celegraph.testing.driver import Driver
 from tests.support.driving import kinds, taken_over
 from tests.support.dying import die, process_dies
 from tests.support.log import Log
-from tests.support.shapes import State, chain
+from tests.support.shapes import State, chain, parallel
 
 
 def test_an_effect_is_claimed_called_recorded_and_its_result_given_to_the_node(
@@ -293,3 +294,34 @@ def test_an_effect_recorded_before_the_process_died_is_not_performed_again(drive
 
     assert run.output["seen"] == ["receipt"]
     assert log.lines == ["act", "node", "node"]
+
+
+def test_a_call_in_a_sibling_s_thread_is_recorded_although_the_other_branch_has_failed(
+    drive: Driver, log: Log
+) -> None:
+    failing = threading.Event()
+
+    @effect("slow")
+    def slow(call: EffectCall) -> str:
+        failing.set()
+        # Longer than the end of an attempt waits for threads that call nobody; a real wait, because how
+        # long the end waits is what is tested.
+        time.sleep(6)
+        log("act")
+        return "done"
+
+    def paying(state: State) -> State:
+        return {"seen": [slow()]}
+
+    def breaking(state: State) -> State:
+        failing.wait(30)
+        if log.count("broken") == 0:
+            log("broken")
+            raise ConnectionResetError("the first try")
+        return {"seen": ["broken"]}
+
+    run = drive(parallel(paying, breaking), {})
+
+    assert run.status == "finished", run.run.reason
+    assert log.count("act") == 1
+    assert run.effects[0].attempts == 1

@@ -169,6 +169,33 @@ def test_not_done_by_the_authors_own_word_may_be_called_again(drive: Driver, log
     assert [(a.status, a.attempts) for a in run.effects] == [("sent", 3)]
 
 
+@pytest.mark.parametrize("later", [ConnectionRefusedError("down"), EffectNotDone("422: other body")])
+def test_a_later_calls_proof_says_nothing_of_an_earlier_call_in_doubt(
+    drive: Driver, log: Log, later: Exception
+) -> None:
+    @effect("pay", in_doubt="retry", key_ttl="24h")
+    def pay(call: EffectCall) -> str:
+        log(f"act {call.key}" if call.attempt == 1 else f"call {call.attempt}")
+        if call.attempt == 4:
+            return "receipt"
+        raise ConnectionResetError("after the act") if call.attempt == 1 else later
+
+    def node(state: State) -> State:
+        return {"seen": [pay()]}
+
+    run = drive(chain(node), {}, sleeps=False)
+    run.pass_time("2m").resume()
+
+    # Not failed: a failed effect would be called again also when the provider has forgotten the key.
+    assert [(a.status, a.attempts) for a in run.effects] == [("pending", 2)]
+
+    run.pass_time("25h").resume()
+
+    assert run.status == "waiting"
+    assert [a.kind for a in run.approvals] == ["doubt"]
+    assert log.lines[1:] == ["call 2"]
+
+
 # -- reconcile -------------------------------------------------------------------------------------
 
 

@@ -46,24 +46,33 @@ class Staged:
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
+    @property
+    def homes(self) -> set[Path]:
+        """Where its directories lie."""
+        return {Path(directory).parent for directory in self.directories}
+
+    def processes(self) -> list[str]:
+        """Everything it has started that still runs."""
+        return [c for c in commands() if any(directory in c for directory in self.directories)]
+
     def leftovers(self) -> list[str]:
         """Processes and directories of it that are there."""
-        told = [c for c in commands() if any(directory in c for directory in self.directories)]
-        homes = {Path(directory).parent for directory in self.directories}
-        return told + [str(home) for home in homes if home.exists()]
+        return self.processes() + [str(home) for home in self.homes if home.exists()]
 
 
 @contextmanager
-def staged(*arguments: str) -> Iterator[Staged]:
+def staged(*arguments: str, cwd: Path = REPOSITORY) -> Iterator[Staged]:
     """`celegraph ARGUMENTS`; killed with everything it has started if the test fails."""
     environment = {key: value for key, value in os.environ.items() if key not in _URLS}
     process = subprocess.Popen(
         [sys.executable, "-c", "from celegraph.cli import main; main()", *arguments],
-        cwd=REPOSITORY,
+        cwd=cwd,
         env=environment | {"PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # A suite in the background of a shell has SIGINT ignored, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     )
     made = Staged(process)
     try:
@@ -73,7 +82,7 @@ def staged(*arguments: str) -> Iterator[Staged]:
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-        eventually(lambda: not made.leftovers(), within=40)
+        eventually(lambda: not made.processes(), within=40)
 
 
 def commands() -> list[str]:

@@ -70,9 +70,9 @@ def visit() -> None:
 
 
 def _manager() -> Any:
-    from django.contrib.auth import get_user_model
+    from django.contrib.auth.models import User
 
-    return get_user_model().objects.create_user("ana")
+    return User.objects.create_user("ana")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Wire:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Listen for the length of the block."""
-        connection = self.client.connection_pool.get_connection()
+        connection: Any = self.client.connection_pool.get_connection()
         connection.send_command("MONITOR")
         connection.read_response()
         done = threading.Event()

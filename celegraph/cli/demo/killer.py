@@ -20,7 +20,6 @@ from celegraph.ledger.runs import Run
 
 # Seconds.  A hunt looks often, because an attempt of this agent takes only a few dozen milliseconds.
 _LOOK_EVERY = 0.002
-_RECOVER_WITHIN = 30.0
 
 
 class Called(Exception):
@@ -132,9 +131,9 @@ class Killer(threading.Thread):
 
     def _await_recovery(self, kill: Kill) -> None:
         for owned in kill.runs:
-            while (seconds := self._ledger.tell(owned.run_id).recovery(owned)) is None:
-                run = self._ledger.tell(owned.run_id).run
-                if run.epoch > owned.epoch and run.status != "ready":
+            # Run and events are of one look: events are read after the run, so they are no older.
+            while (seconds := (story := self._ledger.tell(owned.run_id)).recovery(owned)) is None:
+                if story.run.epoch > owned.epoch and story.run.status != "ready":
                     break  # it had settled before the kill
                 self._pause(0.02)
             if seconds is not None:

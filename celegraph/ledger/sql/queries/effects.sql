@@ -57,12 +57,15 @@ SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT 
 
 -- name: claim
 -- pending (past its horizon) | failed -> pending, attempts + 1: the right to call once more.  Compare
--- and set on (status, attempts): of all who read the same row, one calls.
+-- and set on (status, attempts): of all who read the same row, one calls.  `error` keeps what is not
+-- known of the calls before: a proof that this one did nothing says nothing about them.
 WITH lease AS (
     SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
 ), effect AS (
     UPDATE effects e
-       SET status = 'pending', attempts = e.attempts + 1, owner = %(owner)s, error = NULL,
+       SET status = 'pending', attempts = e.attempts + 1, owner = %(owner)s,
+           error = CASE WHEN e.status = 'pending' AND NOT %(settled)s
+                        THEN coalesce(e.error, '{"type": "celegraph.NoRecord"}') END,
            doubt_after = ledger_now() + %(horizon)s::interval, updated_at = ledger_now()
       FROM lease
      WHERE e.idempotency_key = %(key)s AND e.status = %(status)s AND e.attempts = %(attempts)s

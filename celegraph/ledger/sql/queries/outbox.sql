@@ -51,8 +51,11 @@ RETURNING *;
 
 -- name: claim_again
 -- pending (past its horizon) -> pending, attempts + 1, after its doubt was answered by "call".
+-- `error` as in effects.sql, claim.
 UPDATE effects e
-   SET attempts = e.attempts + 1, owner = %(owner)s, error = NULL, doubt_after = ledger_now() + %(horizon)s::interval,
+   SET attempts = e.attempts + 1, owner = %(owner)s,
+       error = CASE WHEN NOT %(settled)s THEN coalesce(e.error, '{"type": "celegraph.NoRecord"}') END,
+       doubt_after = ledger_now() + %(horizon)s::interval,
        next_try_at = ledger_now() + %(horizon)s::interval, updated_at = ledger_now()
  WHERE idempotency_key = %(key)s AND status = 'pending' AND attempts = %(attempts)s AND doubt_after <= ledger_now()
 RETURNING *;
