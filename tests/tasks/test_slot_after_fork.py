@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
 
 from celegraph.config import load_config
@@ -22,7 +23,8 @@ def test_a_forked_child_with_a_slot_of_its_own_leaves_the_parents_loop_its_wake_
 
     process_dies(child)
     began = time.monotonic()
-    current_slot(config).run(asyncio.wait_for(asyncio.to_thread(int), 10))
+    # Long enough that the loop is asleep when the thread is done and wakes it through the pipe.
+    current_slot(config).run(asyncio.wait_for(asyncio.to_thread(threading.Event().wait, 0.2), 10))
     close_current()
 
     assert time.monotonic() - began < 5
