@@ -80,6 +80,12 @@ class NodeExecutor(ThreadPoolExecutor):
         return self._busy
 
 
+# Every slot of this process and, in a forked child, of its parent.  Held on to because a forgotten loop
+# closes itself, and in a child that would take the wake-up pipe out of the epoll both processes share:
+# the parent's loop would then wake by its timers alone.
+_alive: set[Slot] = set()
+
+
 class Slot:
     """See the module.  Used by one thread only."""
 
@@ -90,6 +96,7 @@ class Slot:
         self.runner = asyncio.Runner()
         self.heart = Heart(config)
         self.pen: Pen | None = None
+        _alive.add(self)
         # Why this slot's attempt shall stop at its next step; set by a signal handler.
         self.drain_asked: str | None = None
         loop = self.runner.get_loop()
@@ -123,6 +130,7 @@ class Slot:
                 self.pen.hang_up()
             self.pen = None
         self.heart.stop()
+        _alive.discard(self)
         # The loop is not closed: closing waits for threads, and those are why we are here.
         self.executor.shutdown(wait=False, cancel_futures=True)
         if getattr(_local, "slot", None) is self:
