@@ -96,12 +96,14 @@ class Process:
         return sorted(pid for pid in _pids() if parent_of(pid) == self.pid and not is_dead(pid))
 
     def kill(self) -> None:
-        """SIGKILL to it and to its whole session at once; returns when it is gone."""
+        """SIGKILL to it and to its whole session at once; returns when it and its children are gone."""
         if self._process is None:
             return
+        children = self.children()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
+        eventually(lambda: all(is_dead(pid) for pid in children))
 
     def kill_main(self) -> None:
         """SIGKILL to the main process alone, as the kernel's OOM killer does."""
