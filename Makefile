@@ -4,7 +4,7 @@ BIN := .venv/bin
 N ?= 100
 SEED ?= 1
 
-.PHONY: help demo dev test check crash clean
+.PHONY: help demo dev test check crash crash-effects bench-effect clean
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
@@ -25,6 +25,9 @@ check: .venv/.ready  ## format, lint, types, import arrows
 
 crash: .venv/.ready  ## N seeded kills over every stage of a run (N=100 SEED=1)
 	@$(BIN)/python -m tests.crash.soak --kills $(N) --seed $(SEED)
+
+bench-effect: .venv/.ready  ## commits, round trips and time of an effect beside two bare commits
+	@$(BIN)/python -m tests.bench.effect
 
 clean:  ## remove the virtual environment, local servers' data and caches
 	-@[ -x $(BIN)/python ] && $(BIN)/python -m celegraph.dev.clean

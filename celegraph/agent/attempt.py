@@ -15,6 +15,7 @@ from langgraph.runtime import ExecutionInfo, RunControl
 
 from celegraph.agent.graphs import Graph
 from celegraph.agent.saver import Saver
+from celegraph.agent.slots import Slots
 from celegraph.agent.spec import Agent, ApprovalPolicy
 from celegraph.config import Config
 from celegraph.errors import AttemptOver, EffectOutsideRun
@@ -45,7 +46,7 @@ class Execution:
 
     info: ExecutionInfo  # kept alive: its id is this execution's name
     name: str  # of this pass, in intents
-    claimed: set[tuple[str, str, str]] = field(default_factory=set)
+    slots: dict[tuple[str, str], Slots] = field(default_factory=dict)  # by step and tool
 
 
 class EffectBook:
@@ -54,18 +55,25 @@ class EffectBook:
     def __init__(self) -> None:
         self._by_key: dict[str, Effect] = {}
         self._by_place: dict[tuple[str, str], set[str]] = {}
+        self._by_slot: dict[tuple[str, str, str], str] = {}
         self._intents: dict[str, set[str]] = {}
 
     def put(self, row: Effect) -> None:
         """Add or replace a row."""
         self._by_key[row.idempotency_key] = row
         self._by_place.setdefault((row.step, row.tool), set()).add(row.idempotency_key)
+        self._by_slot[(row.step, row.tool, row.slot)] = row.idempotency_key
         if row.mode == "outbox" and row.task_id is not None and row.released_at is None:
             self._intents.setdefault(row.task_id, set()).add(row.idempotency_key)
 
     def at(self, step: str, tool: str) -> list[Effect]:
         """The calls of one tool in one logical step."""
         return [self._by_key[key] for key in self._by_place.get((step, tool), ())]
+
+    def named(self, step: str, tool: str, name: str) -> Effect | None:
+        """The call in an author's own slot."""
+        key = self._by_slot.get((step, tool, f"={name}"))
+        return None if key is None else self._by_key[key]
 
     def unreleased(self, task_id: str) -> list[Effect]:
         """Intents of a graph task that its writes have not released, as far as this attempt knows."""
@@ -122,6 +130,13 @@ class Attempt:
             found = Execution(info, f"{self.epoch}.{len(self.executions) + 1}")
             self.executions[id(info)] = found
         return found
+
+    def slots(self, info: ExecutionInfo, step: str, tool: str) -> Slots:
+        """The slots of one tool in one step, for this pass through the node."""
+        slots = self.execution(info).slots
+        if (step, tool) not in slots:
+            slots[step, tool] = Slots(self.effects.at(step, tool))
+        return slots[step, tool]
 
     async def before_writes(self, task_id: str) -> None:
         """A task's writes are about to become durable, and will release its intents: forget those that

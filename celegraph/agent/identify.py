@@ -10,13 +10,13 @@ from celegraph.agent.attempt import Attempt
 from celegraph.agent.caller import Caller
 from celegraph.agent.effect import Declaration
 from celegraph.agent.questions import answered_drift, ask_about_drift
-from celegraph.agent.slots import Slot, Taken, another_slot, find_slot
+from celegraph.agent.slots import Slot
 from celegraph.config import Config
 from celegraph.errors import EffectDrift, EffectsDisabled
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import canonical_json, check_size, decode_result, encode_result
 from celegraph.ledger.effects import Effect, Reservation
-from celegraph.ledger.keys import args_hash, effect_key
+from celegraph.ledger.keys import effect_key, hash_of
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,18 @@ async def identify(caller: Caller, decl: Declaration, args: dict[str, Any]) -> R
     attempt.check_open()
     if attempt.run.read_only:
         raise EffectsDisabled(attempt.run_id, decl.tool)
-    check_size(canonical_json(args, path="args"), attempt.config.max_value_bytes, "args")
-    hashed = args_hash(args)
+    body = canonical_json(args, path="args")
+    check_size(body, attempt.config.max_value_bytes, "args")
+    hashed = hash_of(body)
     # From here to the reservation nothing is awaited: parallel calls must not find the same slot free.
-    execution = attempt.execution(caller.place.execution)
-    found = find_slot(
-        attempt.effects.at(caller.step, decl.tool),
-        Taken(execution.claimed, caller.step, decl.tool),
-        hashed,
-        named=caller.slot,
-        ordered=caller.ordered,
-    )
+    slots = attempt.slots(caller.place.execution, caller.step, decl.tool)
+    if caller.slot is not None:
+        row = attempt.effects.named(caller.step, decl.tool, caller.slot)
+        found = slots.named(caller.slot, row, hashed)
+    else:
+        found = slots.claim(hashed, ordered=caller.ordered)
     if found.drifted:
-        found = await _drift(caller, decl, args, hashed, found, execution.claimed)
+        found = await _drift(caller, decl, args, hashed, found)
     return _request(caller, decl, args, hashed, found)
 
 
@@ -64,7 +63,6 @@ async def _drift(
     args: dict[str, Any],
     hashed: str,
     found: Slot,
-    claimed: set[tuple[str, str, str]],
 ) -> Slot:
     """The recorded call of this slot has other arguments.  Never a silent second call."""
     attempt, recorded = caller.attempt, found.recorded
@@ -79,9 +77,7 @@ async def _drift(
         if answer is None:
             raise await attempt.stop(ask_about_drift(attempt, recorded, encode_result(args), hashed))
         if answer == "perform":
-            taken = Taken(claimed, caller.step, decl.tool)
-            rows = attempt.effects.at(caller.step, decl.tool)
-            return another_slot(rows, taken, hashed)
+            return attempt.slots(caller.place.execution, caller.step, decl.tool).beside(hashed)
     await effects.record_drift(attempt.pen, recorded, attempt.epoch, "keep", encode_result(args))
     return found
 

@@ -17,7 +17,6 @@ from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 
 from celegraph.agent.caller import Caller, arrive
-from celegraph.agent.slots import Taken, find_slot
 from celegraph.errors import EffectMisuse, InvalidValue
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import decode_result, encode_result
@@ -89,10 +88,8 @@ class _Reading:
         was used once stays what it was."""
         attempt, step = self._caller.attempt, self._caller.step
         attempt.check_open()
-        claimed = attempt.execution(self._caller.place.execution).claimed
-        rows = attempt.effects.at(step, self._tool)
-        taken = Taken(claimed, step, self._tool)
-        slot = find_slot(rows, taken, self._hash, named=None, ordered=self._caller.ordered)
+        slots = attempt.slots(self._caller.place.execution, step, self._tool)
+        slot = slots.claim(self._hash, ordered=self._caller.ordered)
         self._slot = slot.name
         return slot.recorded
 

@@ -27,7 +27,12 @@ def lock_key(run_id: str) -> int:
 
 def args_hash(args: Mapping[str, object]) -> str:
     """Equal for equal arguments; `InvalidValue` names the field that has no stable form."""
-    return hashlib.sha256(canonical_json(args, path="args")).hexdigest()
+    return hash_of(canonical_json(args, path="args"))
+
+
+def hash_of(body: bytes) -> str:
+    """`args_hash` of arguments whose canonical form is at hand."""
+    return hashlib.sha256(body).hexdigest()
 
 
 def effect_key(run_id: str, step: str, tool: str, slot: str, args_hash: str) -> str:

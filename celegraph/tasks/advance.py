@@ -93,9 +93,7 @@ async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> 
         return Advanced(await _status(pen, run_id))
     attempt, outcome, mark = await _attempt(inst, slot, pen, held.run)
     clean = await _leftovers(slot, attempt)
-    settled = None
-    if not isinstance(outcome, Abandoned):
-        settled = await settle(attempt, outcome, mark)
+    settled = await settle(attempt, outcome, mark)
     if settled is None:
         await slot.drop_pen()
         await asyncio.to_thread(_hand_back, inst, held.run, "abandoned")

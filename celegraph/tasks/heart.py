@@ -122,7 +122,8 @@ class Heart:
     def _heed(attempt: Attempt, answer: Beat | None) -> None:
         if answer is None:
             attempt.request_drain(LOST)
-        elif answer.cancelled:
+        elif answer.cancelled and attempt.drain_reason is None:
+            logger.info("run is to be cancelled at its next step", extra={"run_id": attempt.run_id})
             attempt.request_drain(CANCEL)
 
     def _drop(self) -> None:

@@ -14,7 +14,7 @@ from celegraph.tasks import periodic
 from celegraph.tasks.installation import Installation, installation, remember
 from celegraph.tasks.ring import RESUME, START
 from celegraph.tasks.start import StartRun
-from celegraph.tasks.worker import connect_signals
+from celegraph.tasks.worker import DrainStep, connect_signals
 
 # On our tasks, never in the host's configuration; and whatever that says, these hold for ours.
 _OPTIONS: dict[str, Any] = {
@@ -54,6 +54,7 @@ def install(app: Celery, *, agents: Mapping[str, object]) -> None:
     inst = fit(app, agents)
     remember(inst)
     connect_signals()
+    app.steps["worker"].add(DrainStep)
 
     def add_schedule(sender: Celery, **_: Any) -> None:
         for name, entry in beat_schedule(inst.config).items():

@@ -16,7 +16,7 @@ logger = logging.getLogger("celegraph")
 async def settle(attempt: Attempt, outcome: Outcome, fingerprint: str | None) -> Settled | None:
     """Write the outcome and end the attempt's right to write.  None: there was nothing we may write."""
     if isinstance(outcome, Abandoned):
-        logger.warning("run abandoned", extra={"run_id": attempt.run_id, "reason": outcome.reason})
+        logger.warning("run abandoned: %s", outcome.reason, extra={"run_id": attempt.run_id})
         return None
     # The answers this attempt knew are taken in, delivered or not; later ones make the run due again.
     seen = [a.approval_id for a in attempt.approvals if a.status != "open"]

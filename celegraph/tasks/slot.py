@@ -60,6 +60,15 @@ class NodeExecutor(ThreadPoolExecutor):
 
         return super().submit(work)
 
+    def _adjust_thread_count(self) -> None:
+        # ThreadPoolExecutor starts another thread whenever the last one is not quite back yet, up to its
+        # limit in the course of time; and each thread may keep a connection of the host's framework.
+        if len(self._threads) >= self._busy:
+            return
+        while self._idle_semaphore.acquire(blocking=False):
+            pass  # no thread is free: what it still counts was taken without asking
+        super()._adjust_thread_count()
+
     def idle(self, seconds: float) -> bool:
         """Wait until no thread is at work; False when one still is after `seconds`."""
         with self._count:
@@ -69,6 +78,12 @@ class NodeExecutor(ThreadPoolExecutor):
     def busy(self) -> int:
         """Threads at work."""
         return self._busy
+
+
+# Every slot of this process and, in a forked child, of its parent.  Held on to because a forgotten loop
+# closes itself, and in a child that would take the wake-up pipe out of the epoll both processes share:
+# the parent's loop would then wake by its timers alone.
+_alive: set[Slot] = set()
 
 
 class Slot:
@@ -81,6 +96,7 @@ class Slot:
         self.runner = asyncio.Runner()
         self.heart = Heart(config)
         self.pen: Pen | None = None
+        _alive.add(self)
         # Why this slot's attempt shall stop at its next step; set by a signal handler.
         self.drain_asked: str | None = None
         loop = self.runner.get_loop()
@@ -114,6 +130,7 @@ class Slot:
                 self.pen.hang_up()
             self.pen = None
         self.heart.stop()
+        _alive.discard(self)
         # The loop is not closed: closing waits for threads, and those are why we are here.
         self.executor.shutdown(wait=False, cancel_futures=True)
         if getattr(_local, "slot", None) is self:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from celery import signals
+from celery import bootsteps, signals
 from celery.utils.text import str_to_list
 
 from celegraph.errors import CelegraphError
@@ -116,6 +116,15 @@ _pause = threading.Event()
 
 def _shutting_down(**_: Any) -> None:
     drain.raise_flag()
+
+
+class DrainStep(bootsteps.StartStopStep):
+    """Raises the flag however the worker ends: also by `celery control shutdown`, or when it fails
+    itself; of those no signal tells."""
+
+    def close(self, parent: object) -> None:
+        """Called before anything waits for running tasks."""
+        drain.raise_flag()
 
 
 def _shutdown(**_: Any) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import django.db.utils
+import psycopg
 import pytest
+import sqlalchemy.exc
 from langgraph.graph import END, START, StateGraph
 
 import celegraph
@@ -26,6 +29,29 @@ def test_a_transient_error_sleeps_in_the_database_and_the_node_runs_again(drive:
     assert run.output["seen"] == ["done"]
     assert kinds(run).count("sleeps") == 2
     assert log.count("flaky") == 3
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        django.db.utils.OperationalError("server closed the connection unexpectedly"),
+        django.db.utils.InterfaceError("the connection is closed"),
+        sqlalchemy.exc.OperationalError("SELECT 1", {}, psycopg.OperationalError("terminated")),
+        sqlalchemy.exc.InterfaceError("SELECT 1", {}, psycopg.InterfaceError("closed")),
+    ],
+    ids=lambda error: type(error).__module__ + "." + type(error).__name__,
+)
+def test_a_lost_connection_of_the_nodes_orm_is_transient(drive: Driver, log: Log, lost: Exception) -> None:
+    def query(state: State) -> State:
+        log("query")
+        if log.count("query") == 1:
+            raise lost
+        return {"seen": ["rows"]}
+
+    run = drive(chain(query), {})
+
+    assert run.output["seen"] == ["rows"]
+    assert log.count("query") == 2
 
 
 def test_retries_end_after_the_agents_number_of_attempts(drive: Driver, log: Log) -> None:

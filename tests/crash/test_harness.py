@@ -15,8 +15,8 @@ from tests.support.scene import Scene
 from tests.support.waiting import eventually
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
-def test_a_run_finishes_on_every_pool(scene: Scene, pool: str) -> None:
+@pytest.mark.parametrize("pool", ["threads", "solo"])
+def test_a_run_finishes_on_pools_without_children(scene: Scene, pool: str) -> None:
     scene.worker("w", pool=pool)
 
     run_id = scene.begin("retried")
@@ -41,7 +41,7 @@ def test_a_gate_says_who_has_arrived_and_holds_him_until_it_opens(scene: Scene) 
     scene.await_status(run_id, "finished")
 
 
-def test_a_killed_child_is_replaced_and_a_frozen_worker_stands_still(scene: Scene) -> None:
+def test_a_killed_child_is_replaced_and_a_frozen_worker_stands_still_and_leaves_nothing(scene: Scene) -> None:
     worker = scene.worker("w")
     before = worker.children()
 
@@ -51,18 +51,12 @@ def test_a_killed_child_is_replaced_and_a_frozen_worker_stands_still(scene: Scen
 
     assert before[0] not in frozen
     run_id = scene.begin("steps")
+    assert scene.run(run_id).started_at is None
     worker.thaw()
     scene.await_status(run_id, "finished")
-
-
-def test_a_worker_leaves_nothing_behind(scene: Scene) -> None:
-    worker = scene.worker("w")
-    children = worker.children()
     worker.freeze()
-
     worker.kill()
-
-    assert all(is_dead(pid) for pid in children)
+    assert all(is_dead(pid) for pid in frozen)
 
 
 def test_a_process_of_the_tests_dies_with_them() -> None:

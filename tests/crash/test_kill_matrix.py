@@ -77,7 +77,7 @@ def test_a_child_killed_at_any_durability_boundary_pays_once(stage: Stage, agent
         kill_and_await(pid)
 
     assert_paid_once(scene, run_id)
-    assert scene.trail.steps(run_id).count("pay") == place.entered
+    assert scene.trail.steps(run_id).count("pay") in place.entered
     assert scene.kinds(run_id).count("crashed") <= 1
 
 

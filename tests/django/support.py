@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.support.process import ROOT
+from tests.support.workers import Worker
 
 
 @dataclass(frozen=True)
@@ -35,19 +34,24 @@ class Project:
         """With these variables in the environment."""
         return replace(self, env={**self.env, **env})
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process of the project finds in its environment."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("CELEGRAPH_", "DJANGO_"))}
+        return {
+            **clean,
+            "PYTHONPATH": str(ROOT),
+            "PROJECT_DATABASE_URL": self.database_url,
+            "PROJECT_BROKER_URL": self.broker_url,
+            **self.env,
+        }
+
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """`python -m arguments...`"""
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("CELEGRAPH_", "DJANGO_"))}
         return subprocess.Popen(
             [sys.executable, "-m", *arguments],
             cwd=ROOT,
-            env={
-                **clean,
-                "PYTHONPATH": str(ROOT),
-                "PROJECT_DATABASE_URL": self.database_url,
-                "PROJECT_BROKER_URL": self.broker_url,
-                **self.env,
-            },
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -71,13 +75,6 @@ class Project:
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
 
-    @contextmanager
-    def worker(self) -> Iterator[subprocess.Popen[str]]:
-        """`celery worker`, ended in order."""
-        words = ("worker", "--pool", "solo", "--without-gossip", "--without-mingle", "--loglevel", "ERROR")
-        process = self.start("celery", "-A", "tests.django.project", *words)
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+    def worker(self, directory: Path) -> Worker:
+        """`celery -A project worker`."""
+        return Worker("w1", directory=directory, env=self.environment, app="tests.django.project")

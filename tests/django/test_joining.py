@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -87,8 +88,10 @@ def test_a_decision_falls_and_holds_with_its_block(binding: Project) -> None:
     assert facts["after"] == ["finished", {"order": "A-1", "cents": 1999, "receipt": "A-1: 500"}]
 
 
-def test_a_worker_never_looks_before_the_commit_and_never_after_a_rollback(migrated: Project) -> None:
-    with migrated.worker():
+def test_a_worker_never_looks_before_the_commit_and_never_after_a_rollback(
+    migrated: Project, tmp_path: Path
+) -> None:
+    with migrated.worker(tmp_path):
         facts = migrated.scene("scenes.with_worker")
 
     assert facts == {"open": False, "packed": 1, "leased": 1, "undone": NOTHING}

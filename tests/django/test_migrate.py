@@ -6,7 +6,8 @@ import psycopg
 import pytest
 
 from celegraph.ledger.migrate import latest_version
-from tests.django.support import ROOT, Project
+from tests.django.support import Project
+from tests.support.process import ROOT
 
 
 def _tables(url: str) -> set[str]:

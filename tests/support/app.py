@@ -20,7 +20,7 @@ CELERY = "CELEGRAPH_TEST_CELERY"
 
 # By name: the test's own process starts runs like a web process, without LangGraph.
 NAMES = ("retried", "awaited", "looked_up", "asked", "approved", "steps")
-ODD = ("failing", "flaky", "exiting", "exiting_awaited", "eating", "eating_awaited", "killing")
+ODD = ("failing", "flaky", "exiting", "exiting_awaited", "eating", "eating_awaited", "killing", "deadlined")
 
 
 def make_app(

@@ -32,6 +32,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "task_default_rate_limit": "1/h",
         "task_store_errors_even_if_ignored": True,
     },
+    # Every second all messages that are a second old are delivered again.
+    "impatient": {
+        "broker_transport_options": {
+            "visibility_timeout": 1,
+            "unacked_restore_interval": 1,
+            "unacked_restore_throttle": 1,
+        }
+    },
     "soft": {"worker_soft_shutdown_timeout": 5.0},
     "cancelling": {"worker_cancel_long_running_tasks_on_connection_loss": True},
     "jsonless": {"task_serializer": "pickle", "accept_content": ["pickle"]},

@@ -8,7 +8,8 @@ import sys
 
 from langchain_core.runnables import RunnableConfig
 
-from tests.support.graphs import State, chain, enter, step
+from celegraph import ApprovalPolicy, ask_approval
+from tests.support.graphs import State, chain, enter, pay, step
 from tests.support.trail import Trail
 
 SECRET = "customer 4711"
@@ -52,6 +53,12 @@ def _kill(state: State, config: RunnableConfig) -> State:
     return {"receipt": "survived"}
 
 
+def _ask_until(state: State, config: RunnableConfig) -> State:
+    policy = ApprovalPolicy(deadline=state["decision"])
+    decision = ask_approval(pay.bind(_run_id(config), 1), prompt="Pay?", policy=policy)
+    return {"receipt": decision.status}
+
+
 _FIRST, _LAST = ("one", step("one")), ("last", step("last"))
 
 failing = chain(_FIRST, ("fail", _fail))
@@ -62,3 +69,5 @@ eating = chain(_FIRST, ("eat", _eat_memory), _LAST)
 eating_awaited = chain(_FIRST, ("eat", _eat_memory_awaited), _LAST)
 # Kills its process as often as `cents` says.
 killing = chain(_FIRST, ("kill", _kill), _LAST)
+# Asks with the deadline that its input names.
+deadlined = chain(("ask", _ask_until), _LAST)

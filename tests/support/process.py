@@ -96,12 +96,14 @@ class Process:
         return sorted(pid for pid in _pids() if parent_of(pid) == self.pid and not is_dead(pid))
 
     def kill(self) -> None:
-        """SIGKILL to it and to its whole session at once; returns when it is gone."""
+        """SIGKILL to it and to its whole session at once; returns when it and its children are gone."""
         if self._process is None:
             return
+        children = self.children()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
+        eventually(lambda: all(is_dead(pid) for pid in children))
 
     def kill_main(self) -> None:
         """SIGKILL to the main process alone, as the kernel's OOM killer does."""
@@ -139,8 +141,9 @@ def kill_and_await(pid: int) -> None:
 
 
 def is_dead(pid: int) -> bool:
-    """Gone, or a zombie that its parent has not yet looked at."""
-    return state_of(pid) in ("", "Z", "X")
+    """Gone, or a zombie that its parent has not yet looked at; its sockets are closed."""
+    # The first thread is a zombie at once, while the others still die and hold the files open.
+    return state_of(pid) in ("", "Z", "X") and _threads(pid) <= 1
 
 
 def state_of(pid: int) -> str:
@@ -161,15 +164,22 @@ def _stat(pid: int) -> list[str] | None:
         return None
 
 
+def _threads(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
 def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def owner_of_port(port: int, among: Callable[[], Sequence[int]]) -> int:
-    """Which of the processes `among()` has a TCP socket on 127.0.0.1 with this local port."""
+def owner_of_connection(port: int, peer: int, among: Callable[[], Sequence[int]]) -> int:
+    """Which of the processes `among()` is connected from this local port to the port `peer` here."""
 
     def find() -> int | None:
-        inode = _inode(port)
+        inode = _inode(port, peer)
         return next((pid for pid in among() if inode in _sockets(pid)), None)
 
     found = eventually(find)
@@ -177,10 +187,11 @@ def owner_of_port(port: int, among: Callable[[], Sequence[int]]) -> int:
     return found
 
 
-def _inode(port: int) -> str:
+def _inode(port: int, peer: int) -> str:
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if fields[1].endswith(f":{port:04X}"):
+        # Both ends: one local port may serve several connections, and old ones linger.
+        if fields[1].endswith(f":{port:04X}") and fields[2].endswith(f":{peer:04X}"):
             return f"socket:[{fields[9]}]"
     return ""
 

@@ -82,6 +82,12 @@ class Scene:
         self.gates.open_all()
         self._stack.close()
 
+    def configure(self, **settings: str) -> None:
+        """Other settings for everything that starts from now on, and for this process."""
+        self.settings |= settings
+        self.app.conf.celegraph = {"database_url": self.database_url, **self.settings}
+        self.config = load_config(self.app.conf.celegraph)
+
     def env(self, *, database_url: str | None = None, **settings: str) -> dict[str, str]:
         """The environment of a process of this scene; `settings` are celegraph's own for this one."""
         named = {f"CELEGRAPH_{key.upper()}": value for key, value in (self.settings | settings).items()}

@@ -19,7 +19,7 @@ from typing import Literal, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from celegraph.ledger.queries import load
-from tests.support.process import owner_of_port
+from tests.support.process import owner_of_connection
 from tests.support.waiting import eventually
 
 Side = Literal["before", "after"]
@@ -50,7 +50,8 @@ class Hold:
 
     matches: Statement
     side: Side
-    about: str = ""
+    about: str
+    peer: int
     port: int | None = None
     _go: threading.Event = field(default_factory=threading.Event)
 
@@ -62,7 +63,7 @@ class Hold:
         """The pid of the process (one of `among()`) that stands here now."""
         port = eventually(lambda: self.port, within=within)
         assert port is not None
-        return owner_of_port(port, among)
+        return owner_of_connection(port, self.peer, among)
 
 
 class Wire:
@@ -72,8 +73,9 @@ class Wire:
         parts = urlsplit(database_url)
         self._target = (str(parts.hostname), parts.port or 5432)
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._port: int = self._listener.getsockname()[1]
         credentials = parts.netloc.rpartition("@")[0]
-        netloc = f"{credentials}@127.0.0.1:{self._listener.getsockname()[1]}"
+        netloc = f"{credentials}@127.0.0.1:{self._port}"
         # Encryption would hide what we must read; it is asked for before anything else.
         self.url = urlunsplit(parts._replace(netloc=netloc, query="sslmode=disable&gssencmode=disable"))
         self._holds: list[Hold] = []
@@ -95,7 +97,7 @@ class Wire:
 
         `about`: a text among the statement's parameters, like a run_id.
         """
-        hold = Hold(matches, side, about)
+        hold = Hold(matches, side, about, self._port)
         with self._lock:
             self._holds.append(hold)
         try:

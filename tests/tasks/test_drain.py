@@ -47,6 +47,21 @@ def test_sigterm_hands_the_run_back_after_the_step_and_no_step_runs_twice(scene:
     assert "crashed" not in scene.kinds(run_id)
 
 
+def test_a_shutdown_by_remote_control_drains_too(scene: Scene) -> None:
+    worker = scene.worker("first")
+    scene.gates.close("two")
+    run_id = scene.begin("steps")
+    scene.gates.await_arrival("two", run_id)
+
+    scene.app.control.shutdown()
+    eventually(lambda: scene.run(run_id).draining)
+    scene.gates.open("two")
+
+    scene.await_status(run_id, "ready")
+    worker.wait()
+    assert scene.trail.steps(run_id) == ["one", "two"]
+
+
 def test_a_soft_shutdown_lets_the_step_end(scene: Scene) -> None:
     run_id = stop_inside_a_step(scene, "prefork", signal.SIGQUIT, "soft")
 

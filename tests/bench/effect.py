@@ -1,0 +1,169 @@
+"""`make bench-effect`: what an effect costs beside two bare commits, in one interleaved run.
+
+Prints ratios, not verdicts on a machine: commits (transaction ids used) and round trips (the server's own
+log) per effect, and the median of one effect over the median of two commits of the same rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from typing import Any, TypedDict
+
+import psycopg
+from langgraph.graph import START, StateGraph
+
+from celegraph import EffectCall, effect
+from celegraph.agent.migrate import migrate
+from celegraph.dev.servers import LocalServers
+from celegraph.testing.database import Ledger
+from celegraph.testing.driver import Driver
+
+_MARK = "celegraph bench mark"
+_ROW = "x" * 200
+_RESERVE = b"""
+WITH lease AS (SELECT 1 FROM run_leases WHERE run_id = %(run)s FOR SHARE),
+     row AS (INSERT INTO bench_effects SELECT %(n)s, 'pending', %(data)s FROM lease RETURNING n)
+INSERT INTO bench_events SELECT n, 'reserved' FROM row
+"""
+_RECORD = b"""
+WITH row AS (UPDATE bench_effects SET status = 'sent' WHERE n = %(n)s RETURNING n)
+INSERT INTO bench_events SELECT n, 'sent' FROM row
+"""
+
+
+class State(TypedDict, total=False):
+    """Nothing: the node measures."""
+
+    n: int
+
+
+@effect("bench")
+async def act(call: EffectCall, n: int, data: str) -> int:
+    """A provider that answers at once."""
+    return n
+
+
+class Measured:
+    """What the node found out."""
+
+    def __init__(self, url: str, effects: int):
+        self.url = url
+        self.effects = effects
+        self.ours: list[float] = []
+        self.bare: list[float] = []
+        self.commits = 0
+
+    def graph(self) -> StateGraph[State]:
+        """One node that performs effects and bare commits in turns."""
+
+        async def node(state: State) -> State:
+            async with await psycopg.AsyncConnection.connect(
+                self.url, autocommit=True, prepare_threshold=0
+            ) as conn:
+                await conn.execute("SET search_path TO celegraph")
+                await conn.execute(
+                    "INSERT INTO runs (run_id, lock_key, agent, input, max_crashes, ring_at)"
+                    " VALUES ('bench-bare', 0, 'bench', '{}', 3, ledger_now())"
+                )
+                await conn.execute("INSERT INTO run_leases (run_id) VALUES ('bench-bare')")
+                for n in range(20):
+                    await act(-1 - n, _ROW)
+                for n in range(self.effects):
+                    self.ours.append(await self._one(act(n, _ROW)))
+                    self.bare.append(await self._one(self._two_commits(conn, n)))
+            return {"n": 1}
+
+        graph = StateGraph(State)
+        graph.add_node("node", node)
+        graph.add_edge(START, "node")
+        return graph
+
+    @staticmethod
+    async def _one(work: Any) -> float:
+        start = time.perf_counter()
+        await work
+        return time.perf_counter() - start
+
+    @staticmethod
+    async def _two_commits(conn: psycopg.AsyncConnection[Any], n: int) -> None:
+        await conn.execute(_RESERVE, {"run": "bench-bare", "n": n, "data": _ROW})
+        await conn.execute(_RECORD, {"n": n})
+
+
+def _committed(conn: psycopg.Connection[Any]) -> int:
+    # Every transaction that writes takes the next id; exact, and not delayed like the statistics views.
+    row = conn.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def commits_per_effect(url: str, effects: int) -> float:
+    """Two runs that differ in nothing but their number of effects."""
+    with psycopg.connect(url, autocommit=True) as conn:
+        counts = []
+        for number in (0, effects):
+            before = _committed(conn)
+            _run(url, number)
+            counts.append(_committed(conn) - before)
+    return (counts[1] - counts[0]) / effects
+
+
+def round_trips_per_effect(url: str, log: Path, effects: int) -> float:
+    """Statements of the pen in the server's log; the pen sends one at a time and waits for each."""
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute("ALTER SYSTEM SET log_statement = 'all'")
+        conn.execute("ALTER SYSTEM SET log_line_prefix = '%a|'")
+        conn.execute("SELECT pg_reload_conf()")
+    # A session sees the new settings at its next statement; pens of runs before keep theirs.
+    counts = []
+    for number in (0, effects):
+        before = _pen_lines(log)
+        _run(url, number)
+        counts.append(_pen_lines(log) - before)
+    return (counts[1] - counts[0]) / effects
+
+
+def _run(url: str, number: int) -> None:
+    async def node(state: State) -> State:
+        for n in range(number):
+            await act(n, _ROW)
+        return {"n": number}
+
+    graph = StateGraph(State)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    assert Driver(Ledger(url, "celegraph"))(graph, {}).status == "finished"
+
+
+def _pen_lines(log: Path) -> int:
+    return sum(line.startswith("celegraph pen|LOG:") for line in log.read_text(errors="replace").splitlines())
+
+
+def main() -> int:
+    """Run it; exit status 0 when the counts are what the design says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--effects", type=int, default=1000)
+    options = parser.parse_args()
+    with LocalServers(fsync=True, temporary=True) as servers:
+        url = servers.database_url
+        migrate(url)
+        with psycopg.connect(url, autocommit=True) as conn:
+            conn.execute("CREATE TABLE celegraph.bench_effects (n int PRIMARY KEY, status text, data text)")
+            conn.execute("CREATE TABLE celegraph.bench_events (n int, kind text)")
+        commits = commits_per_effect(url, 200)
+        measured = Measured(url, options.effects)
+        assert Driver(Ledger(url, "celegraph"))(measured.graph(), {}).status == "finished"
+        statements = round_trips_per_effect(url, servers.postgres.directory / "log", 200)
+    ours, bare = statistics.median(measured.ours), statistics.median(measured.bare)
+    print(  # noqa: T201
+        f"commits_per_effect={commits:.2f} round_trips_per_effect={statements:.2f}"
+        f" effect_p50_ms={ours * 1e3:.3f} two_commits_p50_ms={bare * 1e3:.3f} ratio={ours / bare:.2f}"
+    )
+    return 0 if commits <= 2.05 and statements <= 2.05 else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
