@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from celegraph.agent.advice import notice_call
 from celegraph.agent.attempt import boot_time
 from celegraph.agent.caller import Caller, arrive
 from celegraph.agent.conclude import Granted, conclude, conclude_error, keep
@@ -138,6 +139,8 @@ _Prepared = Replay | Granted | _Lookup
 async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
     attempt = caller.attempt
     request = await identify(caller, decl, args)
+    tool_call = caller.tool_call is not None
+    notice_call(attempt, caller.place, router=caller.in_router, tool_call=tool_call)
     if (running := attempt.calls.get(request.reservation.key)) is not None:
         return Replay(await asyncio.shield(running))
     if request.recorded is not None:

@@ -213,6 +213,11 @@ async def record_replay(pen: Pen, effect: Effect, epoch: int, saved: Mapping[str
     await pen.fetch(Q.record_replay, params)
 
 
+async def record_advice(pen: Pen, run_id: str, epoch: int, noticed: list[dict[str, str]]) -> None:
+    """Facts of kind "advice" ({node, about, text}); once per run, node and subject."""
+    await pen.fetch(Q.record_advice, {"run_id": run_id, "epoch": epoch, "noticed": Jsonb(noticed)})
+
+
 @dataclass(frozen=True)
 class Resolution:
     """The answer to a doubt (or a provider's confirmation): the new status and what goes with it."""
