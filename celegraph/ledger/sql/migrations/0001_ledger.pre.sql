@@ -11,6 +11,7 @@
 --               / the owner asks, people and deadlines answer
 --   run_events  what happened, in order; append-only / every transition, in its own transaction
 --   ticks       when a periodic duty last ran / sweep and its siblings
+-- and one view, session_locks: whose session holds which run's lock just now.
 -- LangGraph's checkpoints, checkpoint_blobs and checkpoint_writes live in the same schema; two
 -- triggers below guard them.
 
@@ -72,6 +73,8 @@ CREATE INDEX runs_waiting_for_code ON runs (updated_at) WHERE status = 'waiting'
 CREATE INDEX runs_deadlines ON runs (deadline_at)
     WHERE deadline_at IS NOT NULL AND cancel_requested_at IS NULL
       AND status NOT IN ('finished', 'failed', 'cancelled');
+-- For the sweep's look at locks nobody names: from a held lock to its run.
+CREATE INDEX runs_by_lock ON runs (lock_key);
 CREATE INDEX runs_listing ON runs (created_at DESC, run_id);
 
 CREATE TABLE run_leases (
@@ -188,6 +191,13 @@ CREATE TABLE ticks (
     at     timestamptz NOT NULL,
     report jsonb NOT NULL DEFAULT '{}'
 );
+
+-- Who holds our kind of session lock in this database (64 bit keys: objsubid 1).
+CREATE VIEW session_locks AS
+SELECT ((classid::bigint << 32) | objid::bigint) AS lock_key, pid
+  FROM pg_locks
+ WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
 -- The fence.  FOR SHARE, so that a new epoch waits for this write or refuses it; FOR KEY SHARE does
 -- not conflict with the epoch's UPDATE and lets a stale owner through.

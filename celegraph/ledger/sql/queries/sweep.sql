@@ -8,7 +8,7 @@ SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS ag
 -- name: running
 -- Candidates, read before pg_locks: a run that is running here and has no lock a moment later has
 -- lost its owner, or moved since, which the epoch in `recover` finds out.
-SELECT r.run_id, r.lock_key, l.epoch, l.backend_pid,
+SELECT r.run_id, r.lock_key, l.epoch,
        (l.expires_at <= ledger_now()) AS beatless,
        (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless
   FROM runs r JOIN run_leases l USING (run_id)
@@ -17,31 +17,22 @@ SELECT r.run_id, r.lock_key, l.epoch, l.backend_pid,
  LIMIT %(limit)s;
 
 -- name: locks
--- Who holds our kind of session lock in this database (64 bit keys: objsubid 1).
-SELECT ((classid::bigint << 32) | objid::bigint) AS lock_key, pid
-  FROM pg_locks
- WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+-- Every run's lock and the backend that has it; of runs elsewhere in this database, too.
+SELECT lock_key, pid FROM session_locks;
 
 -- name: terminate
 -- End a hung owner's backend; only while this very pid holds this very lock (pids are used again).
-SELECT pg_terminate_backend(pid) AS ended
-  FROM pg_locks
- WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid = %(pid)s
-   AND ((classid::bigint << 32) | objid::bigint) = %(lock_key)s
-   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT pg_terminate_backend(pid) AS ended FROM session_locks WHERE pid = %(pid)s AND lock_key = %(lock_key)s;
 
 -- name: orphan_locks
 -- Locks of our runs whose holder no live lease names, seen for longer than a lease: an owner that
 -- settled or was recovered, but whose backend stayed (a forked grandchild holds its socket).
 SELECT r.run_id, r.lock_key, k.pid
-  FROM pg_locks k
-  JOIN runs r ON r.lock_key = ((k.classid::bigint << 32) | k.objid::bigint)
+  FROM session_locks k
+  JOIN runs r USING (lock_key)
   JOIN run_leases l USING (run_id)
   JOIN pg_stat_activity s ON s.pid = k.pid
- WHERE k.locktype = 'advisory' AND k.objsubid = 1 AND k.granted
-   AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-   AND r.status <> 'running' AND r.updated_at < ledger_now() - %(lease)s::interval
+ WHERE r.status <> 'running' AND r.updated_at < ledger_now() - %(lease)s::interval
    AND l.backend_pid IS DISTINCT FROM k.pid
    AND s.state_change < ledger_now() - %(lease)s::interval;
 
