@@ -1,8 +1,10 @@
 -- name: tick
+-- A periodic duty has run; only the last time is kept.
 INSERT INTO ticks (name, at, report) VALUES (%(name)s, ledger_now(), %(report)s::jsonb)
 ON CONFLICT (name) DO UPDATE SET at = excluded.at, report = excluded.report;
 
 -- name: last_tick
+-- Its age by the database's clock: the reader's may be wrong by more than a sweep.
 SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS age_s FROM ticks WHERE name = %(name)s;
 
 -- name: running
