@@ -23,6 +23,7 @@ from celegraph.agent.saver import ClockBehind
 from celegraph.agent.spec import RetryPolicy
 from celegraph.errors import CelegraphError, Fenced
 from celegraph.ledger.db_errors import is_bad_value, is_fenced, is_lost
+from celegraph.ledger.values import clean_json
 
 # Status codes after which the same request may succeed later (RFC 9110, RFC 6585).
 _TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -103,7 +104,7 @@ def describe(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     return {
         "type": f"{type(error).__module__}.{type(error).__qualname__}",
-        "message": str(error)[:2000].replace("\x00", "\ufffd"),
+        "message": clean_json(str(error)[:2000]),
         "where": [f"{f.filename.rsplit('/', 1)[-1]}:{f.lineno} {f.name}" for f in frames],
     }
 

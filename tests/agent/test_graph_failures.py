@@ -221,3 +221,13 @@ def test_a_failed_run_that_is_retried_goes_on_where_it_stood(drive: Driver, log:
 
     assert run.output["seen"] == ["first", "second"]
     assert log.lines == ["first", "second", "second"]
+
+
+def test_an_error_whose_message_postgresql_cannot_hold_fails_the_run_all_the_same(drive: Driver) -> None:
+    def broken(state: State) -> None:
+        raise ValueError("half a character: \ud800, and a NUL: \0")
+
+    run = drive(chain(broken), {})
+
+    assert run.status == "failed"
+    assert run.run.error["message"] == "half a character: \ufffd, and a NUL: \ufffd"
