@@ -15,7 +15,7 @@ from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
-from celegraph.ledger.db_errors import is_lost
+from celegraph.ledger.db_errors import in_log, is_lost
 from celegraph.ledger.outcomes import Abandoned, Failed, Outcome, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
@@ -209,7 +209,7 @@ def _hand_back(inst: Installation, run: Run, cause: str) -> None:
                 leases.recover(conn, run.run_id, run.epoch, cause)
             return
         except Exception as error:
-            logger.warning("could not hand the run back", extra={"run_id": run.run_id, "error": repr(error)})
+            logger.warning("run not handed back", extra={"run_id": run.run_id, "error": in_log(error)})
 
 
 def _fail_elsewhere(inst: Installation, run: Run, error: Exception) -> Advanced:
