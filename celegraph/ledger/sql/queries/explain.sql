@@ -28,9 +28,9 @@ SELECT approval_id, kind, tool, idempotency_key AS key, status, created_at, dead
  ORDER BY created_at, ask;
 
 -- name: pending
--- Calls that may be under way, or whose end nobody saw.
+-- Calls that may be under way, or whose end nobody saw.  An intent that was never tried has no horizon.
 SELECT idempotency_key AS key, tool, step, attempts, owner,
        extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s
   FROM effects
- WHERE run_id = %(run_id)s AND status = 'pending'
+ WHERE run_id = %(run_id)s AND status = 'pending' AND doubt_after IS NOT NULL
  ORDER BY created_at, idempotency_key;
