@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from langgraph.graph import START, StateGraph
+
 from celegraph import EffectCall, effect
 from celegraph.ledger import effects, outbox
 from celegraph.ledger.connect import ledger
@@ -178,3 +180,25 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
 
     assert log.count("mail ada@example.org") == 2
     assert run.effects[0].status == "sent"
+
+
+def test_a_node_that_failed_releases_nothing_also_when_the_graph_handles_its_error(
+    lonely_drive: Driver, log: Log
+) -> None:
+    mail = _mail(log, "outbox-handled")
+
+    def node(state: State) -> State:
+        mail.enqueue("ada@example.org")
+        raise LookupError("not today")
+
+    def handle(state: State) -> State:
+        return {"seen": ["handled"]}
+
+    graph = StateGraph(State)
+    graph.add_node("node", node, error_handler=handle)
+    graph.add_edge(START, "node")
+    run = lonely_drive(graph, {})
+
+    assert run.output["seen"] == ["handled"]
+    assert dispatch(run.installation).sent == 0
+    assert not _mails(log)

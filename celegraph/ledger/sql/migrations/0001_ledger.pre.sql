@@ -247,7 +247,8 @@ CREATE TRIGGER celegraph_fence BEFORE INSERT OR UPDATE ON checkpoints
 CREATE TRIGGER celegraph_fence BEFORE INSERT OR UPDATE ON checkpoint_writes
     FOR EACH ROW EXECUTE FUNCTION celegraph_fence();
 -- The outbox: an intent is released in the transaction that makes its node's writes durable.  Negative
--- idx are LangGraph's special rows (error, interrupt, resume), which do not mean that the node is done.
+-- idx are LangGraph's special rows (error, interrupt, resume), which do not mean that the node is done;
+-- nor does the name of a failed node, which LangGraph leaves for that node's error handler.
 CREATE FUNCTION celegraph_release_outbox() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     WITH released AS (
@@ -260,7 +261,8 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER celegraph_release_outbox AFTER INSERT ON checkpoint_writes
-    FOR EACH ROW WHEN (NEW.idx >= 0) EXECUTE FUNCTION celegraph_release_outbox();
+    FOR EACH ROW WHEN (NEW.idx >= 0 AND NEW.channel <> '__error_source_node__')
+    EXECUTE FUNCTION celegraph_release_outbox();
 
 CREATE TRIGGER celegraph_journal AFTER INSERT ON checkpoints
     FOR EACH ROW EXECUTE FUNCTION celegraph_journal();
