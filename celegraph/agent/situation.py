@@ -58,9 +58,13 @@ async def look(attempt: Attempt, graph: Graph, config: RunnableConfig) -> Situat
     head = attempt.saver.head[0]
     if head is None:
         return Situation(None, None, {})
+    unknown = await _unknown(attempt, graph, head, snapshot)
+    if not snapshot.tasks and not unknown:
+        # Nobody's answer can matter any more; the settle of an end takes in what is still open.
+        return Situation(head, snapshot, {})
     attempt.approvals = await approvals.of_run(attempt.pen, attempt.run_id)
     questions = {a.interrupt_id: a for a in attempt.approvals if a.interrupt_id is not None}
-    return Situation(head, snapshot, questions, await _unknown(attempt, graph, head, snapshot))
+    return Situation(head, snapshot, questions, unknown)
 
 
 async def _unknown(
