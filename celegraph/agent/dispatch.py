@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from celegraph.agent.attempt import boot_time
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
 from celegraph.agent.effect import Declaration, EffectCall, declared
 from celegraph.agent.failures import describe
@@ -50,16 +51,27 @@ async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> Dispatc
     for row in await outbox.doubtful(pen, list(known), limit):
         await _doubt(pen, config, known[row.tool], row, report)
     for _ in range(limit):
+        until = _call_until(config)
         claimed = await outbox.claim_next(pen, "dispatcher", horizons)
         if claimed is None:
             break
-        await _perform(pen, config, known[claimed.tool], claimed, report)
+        await _perform(pen, config, known[claimed.tool], claimed, until, report)
     return report
 
 
-async def _perform(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
+def _call_until(config: Config) -> float:
+    """How long a claim that is asked for now may be used: later, somebody else may hold the next one."""
+    return boot_time() + config.call_window.total_seconds()
+
+
+async def _perform(
+    pen: Pen, config: Config, decl: Declaration, row: Effect, until: float, report: DispatchReport
+) -> None:
     limit = call_timeout(config, decl)
     key, call = row.idempotency_key, call_of(row, limit)
+    if boot_time() > until:
+        await _missed(pen, row, report)
+        return
     try:
         value = await _called(decl, call, row, limit)
     except Exception as error:
@@ -86,19 +98,32 @@ async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timed
     return await asyncio.to_thread(decl.function, call, **args)
 
 
+async def _missed(pen: Pen, row: Effect, report: DispatchReport) -> None:
+    """The machine slept between the claim and the call: the claim was not used."""
+    late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
+    if row.earlier_doubt:
+        await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, late, over=True)
+        await outbox.try_later(pen, row, "pending", timedelta(0))
+        report.doubtful += 1
+    else:
+        await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, late)
+        await outbox.try_later(pen, row, "failed", timedelta(0))
+        report.failed += 1
+
+
 async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, report: DispatchReport) -> None:
     facts = describe(error)
     if is_not_done(decl, error) and not row.earlier_doubt:
         await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
         dead = row.attempts >= MOST_TRIES
-        await outbox.try_later(pen, row, None if dead else _pause(row.attempts))
+        await outbox.try_later(pen, row, "failed", None if dead else _pause(row.attempts))
         report.failed += 1
         return
     over = decl.in_doubt == "retry"
     await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, facts, over=over)
     # With a key the provider knows, the next look may be soon; else the horizon must pass first.
     if over:
-        await outbox.try_later(pen, row, _pause(row.attempts))
+        await outbox.try_later(pen, row, "pending", _pause(row.attempts))
     report.doubtful += 1
 
 
@@ -119,15 +144,16 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
     match answer:
         case Stop(outcome):
             delay = getattr(outcome, "delay", timedelta(seconds=1))
-            await outbox.try_later(pen, row, delay)
+            await outbox.try_later(pen, row, "pending", delay)
         case "ask":
             await outbox.ask(pen, row.run_id, doubt_question(row))
-            await outbox.try_later(pen, row, _LONGEST_PAUSE)
+            await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
         case _:
             horizon = config.call_window + call_timeout(config, decl)
+            until = _call_until(config)
             again = await outbox.claim_again(pen, row, "dispatcher", horizon, settled=settled)
             if again is not None:
-                await _perform(pen, config, decl, again, report)
+                await _perform(pen, config, decl, again, until, report)
             return
     report.doubtful += 1
 

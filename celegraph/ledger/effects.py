@@ -230,6 +230,7 @@ class Resolution:
     error: Mapping[str, Any] | None = None
     certain: bool = False  # the provider itself says that it did nothing: no horizon to wait for
     decision: Mapping[str, Any] | None = None
+    attempts: int | None = None  # the call that was asked about, when a question was answered
 
 
 async def resting_doubts(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
@@ -263,6 +264,7 @@ def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
         "result": Jsonb(resolution.result),
         "error": Jsonb(dict(resolution.error)) if resolution.error else None,
         "certain": resolution.certain,
+        "attempts": resolution.attempts,
         "again": resolution.status == "failed" and not _is_final(resolution.error),
         "decision": Jsonb(dict(resolution.decision or {"verb": "answer"})),
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from langgraph.graph import START, StateGraph
 
 from celegraph import EffectCall, effect
@@ -15,7 +17,7 @@ from celegraph.ledger import effects, outbox
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Resolution
 from celegraph.tasks.dispatch import dispatch
-from celegraph.testing.driver import Driven, Driver
+from celegraph.testing.driver import Driver
 from tests.support.driving import connection, kinds
 from tests.support.log import Log
 from tests.support.shapes import State, chain
@@ -33,15 +35,6 @@ def _mail(log: Log, tool: str, behave: Callable[[EffectCall, str], None] = lambd
 
 def _mails(log: Log) -> Counter[str]:
     return Counter(line.removeprefix("mail ") for line in log.lines if line.startswith("mail"))
-
-
-def _let_pass(run: Driven, by: timedelta) -> None:
-    with connection(run) as conn:
-        conn.execute(
-            "UPDATE effects SET next_try_at = next_try_at - %(by)s, doubt_after = doubt_after - %(by)s"
-            " WHERE run_id = %(run_id)s",
-            {"by": by, "run_id": run.run_id},
-        )
 
 
 def test_an_intent_is_performed_after_its_node_is_durable_and_read_by_its_handle(
@@ -121,7 +114,7 @@ def test_a_refused_intent_backs_off_and_becomes_a_dead_letter_that_a_person_rele
     run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
     for _ in range(20):
         dispatch(run.installation)
-        _let_pass(run, timedelta(hours=1))
+        run.pass_time(timedelta(hours=1))
     assert run.effects[0].attempts == 8
     assert run.effects[0].status == "failed"
     refusing = False
@@ -146,12 +139,39 @@ def test_an_intent_in_doubt_is_tried_again_with_its_key(lonely_drive: Driver, lo
     mail = _mail(log, "outbox-doubt", behave)
     run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
     dispatch(run.installation)
-    _let_pass(run, timedelta(minutes=5))
+    run.pass_time(timedelta(minutes=5))
     dispatch(run.installation)
 
     assert len(keys) == 2
     assert len(set(keys)) == 1
     assert run.effects[0].status == "sent"
+
+
+@pytest.mark.parametrize("claim", [1, 2], ids=["first claim", "claim after a doubt"])
+def test_a_dispatcher_that_slept_between_claim_and_call_does_not_call(
+    lonely_drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch, claim: int
+) -> None:
+    def behave(call: EffectCall, to: str) -> None:
+        log(f"call {call.attempt}")
+        if call.attempt < claim:
+            raise TimeoutError("no answer")
+
+    mail = _mail(log, f"outbox-slept-{claim}", behave)
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    for _ in range(1, claim):
+        dispatch(run.installation)
+        run.pass_time(timedelta(minutes=5))
+    clock = itertools.chain([0.0], itertools.repeat(3600.0))
+    with monkeypatch.context() as slept:
+        slept.setattr("celegraph.agent.dispatch.boot_time", lambda: next(clock))
+        dispatch(run.installation)
+
+    run.pass_time(timedelta(minutes=5))
+    dispatch(run.installation)
+
+    assert log.count(f"call {claim}") == 0
+    assert log.count(f"call {claim + 1}") == 1
+    assert _mails(log) == Counter(["ada@example.org"])
 
 
 def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_moves_it(
@@ -166,10 +186,10 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
 
     run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
     dispatch(run.installation)
-    _let_pass(run, timedelta(minutes=5))
+    run.pass_time(timedelta(minutes=5))
     for _ in range(3):
         dispatch(run.installation)
-        _let_pass(run, timedelta(minutes=30))
+        run.pass_time(timedelta(minutes=30))
     assert [a.kind for a in run.approvals] == ["doubt"]
     assert log.count("mail ada@example.org") == 1
 

@@ -196,6 +196,8 @@ WITH effect AS (
      WHERE idempotency_key = %(key)s
        AND (status = 'pending' OR (status IN ('sent', 'failed') AND %(status)s = 'confirmed'))
        AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
+       -- An answer to a question is about the call that was asked about, not about a later one.
+       AND (%(attempts)s::integer IS NULL OR attempts = %(attempts)s)
     RETURNING idempotency_key, run_id, tool
 ), question AS (
     UPDATE approvals a
