@@ -197,7 +197,9 @@ def test_an_agent_that_is_no_import_path_is_refused_at_install() -> None:
 def test_without_install_the_error_shows_the_line_to_add(monkeypatch: pytest.MonkeyPatch) -> None:
     from celegraph.tasks import installation
 
+    # Other tests of this process have installed apps, perhaps as Celery's current one.
     monkeypatch.setattr(installation, "_latest", [])
+    monkeypatch.setattr(installation, "_installations", {})
 
     with pytest.raises(NotInstalled, match=r"celegraph\.install\(app"):
         celegraph.list_runs()
