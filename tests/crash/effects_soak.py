@@ -50,11 +50,6 @@ class Case:
         """Of one length: a run is recognised by its id in statements, so none may contain another."""
         return f"killed-{self.number:05}"
 
-    @property
-    def kills(self) -> int:
-        """How many kills this is."""
-        return len(self.course.places)
-
     def __str__(self) -> str:
         return f"{'worker' if self.whole else 'child '} {self.course}"
 
@@ -92,7 +87,7 @@ def plan(kills: int, seed: int) -> list[Case]:
             if left:
                 course = Course(course.agent, course.places[:left])
                 cases.append(Case(len(cases) + 1, course, chance.randrange(_WHOLE_WORKER_EVERY) == 0))
-                left -= cases[-1].kills
+                left -= len(course.places)
     return cases
 
 
@@ -106,6 +101,7 @@ class EffectsSoak:
         self._say = say
         self._lock = threading.Lock()
         self._kills = 0
+        self._missed: list[str] = []
 
     def run(self, cases: list[Case]) -> Verdict:
         """Every kill, then the accounts."""
@@ -121,12 +117,13 @@ class EffectsSoak:
         if case.whole:
             self._fleet.await_whole()
         begun = time.monotonic()
-        self._kill_at(
-            case, case.course.places, lambda: self._scene.begin(case.course.agent, run_id=case.run_id)
-        )
-        with self._lock:
-            self._kills += case.kills
-            self._say(f"{self._kills:4} {case!s:70} {time.monotonic() - begun:.1f} s")
+        agent = case.course.agent
+        try:
+            self._kill_at(case, case.course.places, lambda: self._scene.begin(agent, run_id=case.run_id))
+        except AssertionError as error:
+            self._missed.append(case.run_id)
+            self._show(case, f"was not killed: {error}")
+        self._say(f"{self._kills:4} {case!s:70} {time.monotonic() - begun:.1f} s")
 
     def _kill_at(self, case: Case, places: tuple[Place, ...], begin: Callable[[], object]) -> None:
         """Kill at the first place; the next one is watched before the victim is dead."""
@@ -139,6 +136,8 @@ class EffectsSoak:
                     self._fleet.kill_whole(pid).launch()
                 else:
                     self._fleet.kill(pid)
+                with self._lock:
+                    self._kills += 1
                 post.leave()
 
             if len(places) == 1:
@@ -173,7 +172,7 @@ class EffectsSoak:
         keys: dict[str, list[str]] = {}
         for act in acts:
             keys.setdefault(act.body["run_id"], []).append(act.key)
-        verdict = Verdict(self._kills)
+        verdict = Verdict(self._kills, lost=self._missed)
         for case in cases:
             done = [row.idempotency_key for row in self._scene.effects(case.run_id) if row.done]
             verdict.duplicates += max(0, len(keys.get(case.run_id, [])) - 1)
@@ -182,7 +181,7 @@ class EffectsSoak:
         self._count(verdict)
         for case in cases:
             if case.run_id in verdict.lost or len(keys.get(case.run_id, [])) > 1:
-                self._show(case, keys.get(case.run_id, []))
+                self._show(case, f"acts: {Counter(keys.get(case.run_id, []))}")
         return verdict
 
     def _count(self, verdict: Verdict) -> None:
@@ -196,9 +195,9 @@ class EffectsSoak:
             int(row[name]) for name in ("asked", "reconciled", "retried")
         )
 
-    def _show(self, case: Case, acts: list[str]) -> None:
+    def _show(self, case: Case, what: str) -> None:
         scene = self._scene
-        self._say(f"{case} {Counter(acts)}\n{scene.run(case.run_id)}\n{scene.effects(case.run_id)}")
+        self._say(f"{case} {what}\n{scene.run(case.run_id)}\n{scene.effects(case.run_id)}")
         for event in scene.events(case.run_id):
             self._say(f"  {event.at:%M:%S.%f} {event.epoch} {event.kind} {dict(event.data)}")
 
