@@ -13,7 +13,7 @@ from celegraph.agent.lookups import call_of
 from celegraph.agent.not_done import is_not_done
 from celegraph.errors import InvalidValue
 from celegraph.ledger import effects
-from celegraph.ledger.canonical import canonical_json, check_size, decode_result, encode_result
+from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
 from celegraph.ledger.effects import Effect
 
 
@@ -41,7 +41,7 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
     problem: InvalidValue | None = None
     try:
         stored = encode_result(value)
-        check_size(canonical_json(stored, path="result"), attempt.config.max_value_bytes, "result")
+        check_size(stored_json(stored), attempt.config.max_value_bytes, "result")
     except InvalidValue as error:
         # It did happen; only its result cannot be kept.  Recorded first, reported then.
         stored, problem = None, error
