@@ -15,7 +15,7 @@ dev: .venv/.ready  ## the same left running, with Flower, to play with
 	@$(BIN)/celegraph dev
 
 test: .venv/.ready  ## the whole suite, on a real PostgreSQL and a real Valkey
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 4
 
 check: .venv/.ready  ## format, lint, types, import arrows
 	$(BIN)/ruff format --check .

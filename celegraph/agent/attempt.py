@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, TypeVar
 
 from langgraph.runtime import ExecutionInfo, RunControl
@@ -47,6 +48,7 @@ class Execution:
     info: ExecutionInfo  # kept alive: its id is this execution's name
     name: str  # of this pass, in intents
     slots: dict[tuple[str, str], Slots] = field(default_factory=dict)  # by step and tool
+    effects: int = 0  # called in this pass, made or given back
 
 
 class EffectBook:
@@ -107,6 +109,9 @@ class Attempt:
     stopped: Waiting | Sleeping | None = None
     drain_reason: str | None = None
     enqueued: bool = False
+    # See `advice`: the code of the graph's routers, once asked for; and what was noticed.
+    routers: frozenset[CodeType] | None = None
+    advice: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:

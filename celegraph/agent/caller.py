@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from celegraph.agent.advice import in_router
 from celegraph.agent.attempt import Attempt, current_attempt
 from celegraph.agent.graphs import Graph, retries_in_place
 from celegraph.agent.home import at_home
@@ -21,6 +22,7 @@ class Caller:
     slot: str | None
     tool_call: str | None
     ordered: bool
+    in_router: bool = False
 
     @property
     def step(self) -> str:
@@ -38,7 +40,7 @@ def arrive(what: str, slot: str | None) -> Caller:
         _refuse_retries_around(attempt.graph, what, place.caller)
     tool_call = current_tool_call()
     ordered = tool_call is not None or at_home(place.execution)
-    return Caller(attempt, place, slot, tool_call, ordered)
+    return Caller(attempt, place, slot, tool_call, ordered, in_router(attempt))
 
 
 def _refuse_retries_around(graph: Graph, what: str, caller: str) -> None:

@@ -11,15 +11,16 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from celegraph.agent.advice import notice_call
 from celegraph.agent.attempt import boot_time
 from celegraph.agent.caller import Caller, arrive
-from celegraph.agent.conclude import Granted, conclude, conclude_error
+from celegraph.agent.conclude import Granted, conclude, conclude_error, keep
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
-from celegraph.agent.effect import Declaration, Found
+from celegraph.agent.effect import Declaration, EffectCall, Found
 from celegraph.agent.identify import Request, call_timeout, identify
 from celegraph.agent.lookups import look_up, look_up_async
 from celegraph.agent.questions import ask_about_doubt, ask_for_call
-from celegraph.errors import ApprovalRejected, EffectMisuse, EffectSkipped
+from celegraph.errors import ApprovalRejected, AttemptOver, EffectFailed, EffectMisuse, EffectSkipped
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import decode_result, encode_result
 from celegraph.ledger.effects import Effect
@@ -55,11 +56,20 @@ def perform_sync(decl: Declaration, args: dict[str, Any], slot: str | None = Non
             if row is None:
                 raise
         else:
-            return attempt.on_loop(conclude(prepared, call, value))
+            return _concluded(prepared, call, value)
         finally:
             attempt.calling.discard(call.key)
         prepared = attempt.on_loop(_meet(prepared.request, row))
     return prepared.result
+
+
+def _concluded(granted: Granted, call: EffectCall, value: Any) -> Any:
+    try:
+        return granted.request.attempt.on_loop(conclude(granted, call, value))
+    except AttemptOver:
+        # The loop is gone, torn away while the call was out; what it did is still a fact.
+        keep(granted, call, value)
+        raise
 
 
 async def perform_async(decl: Declaration, args: dict[str, Any], slot: str | None = None) -> Any:
@@ -129,6 +139,8 @@ _Prepared = Replay | Granted | _Lookup
 async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
     attempt = caller.attempt
     request = await identify(caller, decl, args)
+    tool_call = caller.tool_call is not None
+    notice_call(attempt, caller.place, router=caller.in_router, tool_call=tool_call)
     if (running := attempt.calls.get(request.reservation.key)) is not None:
         return Replay(await asyncio.shield(running))
     if request.recorded is not None:
@@ -175,6 +187,8 @@ async def _meet(request: Request, row: Effect) -> _Prepared:
     if row.status == "failed":
         if (row.error or {}).get("skipped"):
             raise EffectSkipped(row.tool, row.idempotency_key, row.error.get("by"), row.error.get("note"))
+        if (row.error or {}).get("final"):
+            raise EffectFailed(row.tool, row.idempotency_key, row.error.get("message") or "refused")
         return await _claim(request, row)
     row = await request.read_again()
     if row.status != "pending":

@@ -67,12 +67,13 @@ def _call_until(config: Config) -> float:
 async def _perform(
     pen: Pen, config: Config, decl: Declaration, row: Effect, until: float, report: DispatchReport
 ) -> None:
-    key, call = row.idempotency_key, call_of(row)
+    limit = call_timeout(config, decl)
+    key, call = row.idempotency_key, call_of(row, limit)
     if boot_time() > until:
         await _missed(pen, row, report)
         return
     try:
-        value = await _called(decl, call, row, call_timeout(config, decl))
+        value = await _called(decl, call, row, limit)
     except Exception as error:
         await _failed(pen, decl, row, error, report)
         return

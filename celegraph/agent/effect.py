@@ -26,7 +26,8 @@ class EffectCall:
     """One call of an effect: its identity for the provider, and what it learns from the provider.
 
     `key` is the same on every attempt: send it as the provider's idempotency key.  Set `provider_ref`
-    to the provider's id as soon as it is known.
+    to the provider's id as soon as it is known.  `timeout` is how long the call may take: give a client
+    less than that.
     """
 
     key: str
@@ -34,6 +35,7 @@ class EffectCall:
     run_id: str
     tool: str
     provider_ref: str | None = None
+    timeout: timedelta = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from datetime import timedelta
 from typing import Any
 
 from celegraph.agent.effect import Declaration, EffectCall, Found, Unknown
@@ -12,7 +13,7 @@ from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.effects import Effect
 
 
-def call_of(row: Effect) -> EffectCall:
+def call_of(row: Effect, timeout: timedelta = EffectCall.timeout) -> EffectCall:
     """The recorded call, as the effect's functions see it."""
     return EffectCall(
         key=row.idempotency_key,
@@ -20,6 +21,7 @@ def call_of(row: Effect) -> EffectCall:
         run_id=row.run_id,
         tool=row.tool,
         provider_ref=row.provider_ref,
+        timeout=timeout,
     )
 
 

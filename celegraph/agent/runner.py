@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
+from celegraph.agent import advice
 from celegraph.agent.asking import ask_for, resume_value
 from celegraph.agent.attempt import Attempt, Unwind, enter
 from celegraph.agent.failures import (
@@ -84,15 +85,22 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
     attempt.graph = graph
     leave = enter(attempt)
     try:
-        return await _advance(go)
-    except Unwind:
-        return attempt.stopped or Abandoned("unwound")
-    except Exception as error:
-        # LangGraph's or our own reads failed, outside any node.
-        return await _after_error(go, error)
+        outcome = await _outcome(go)
+        await advice.record(attempt)
+        return outcome
     finally:
         attempt.over = True
         leave()
+
+
+async def _outcome(go: _Drive) -> Outcome:
+    try:
+        return await _advance(go)
+    except Unwind:
+        return go.attempt.stopped or Abandoned("unwound")
+    except Exception as error:
+        # LangGraph's or our own reads failed, outside any node.
+        return await _after_error(go, error)
 
 
 async def _advance(go: _Drive) -> Outcome:
@@ -120,6 +128,7 @@ async def _advance(go: _Drive) -> Outcome:
             case Finish():
                 return Finished(clean_json(await _output(go)))
             case Wait():
+                advice.notice_questions(attempt, situation.interrupts)
                 return Waiting("waits for a decision", _asks(attempt, situation))
             case WaitForCode(names):
                 reason = f"graph changed: {', '.join(names)} is pending and today's graph does not know it"

@@ -41,11 +41,13 @@ def effects(settings: Settings, run_id: str) -> None:
         say("no effects")
         return
     say_table(
-        ("key", "tool", "mode", "status", "attempts", "reference", "changed", "step", "slot"),
+        ("key", "tool", "mode", "status", "attempts", "spared", "reference", "changed", "step", "slot"),
         (_row(effect) for effect in found),
     )
 
 
 def _row(e: Effect) -> tuple[str, ...]:
+    # "spared": calls that were wanted again and got the recorded result instead.
+    counted = str(e.attempts), str(e.duplicates_prevented)
     ref, at = e.provider_ref or "-", instant(e.updated_at)
-    return e.idempotency_key, e.tool, e.mode, e.status, str(e.attempts), ref, at, e.step, e.slot
+    return e.idempotency_key, e.tool, e.mode, e.status, *counted, ref, at, e.step, e.slot

@@ -141,9 +141,26 @@ async def record_read(pen: Pen, reservation: Reservation, result: Any) -> Effect
 
 async def record_sent(
     pen: Pen, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
-) -> bool:
-    """pending -> sent.  Not fenced: what the provider did is a fact, whoever owns the run now."""
-    params = {
+) -> Effect | None:
+    """pending | failed -> sent.  Not fenced: what the provider did is a fact, whoever owns the run now.
+
+    Returns the row as it stands now (a webhook may have confirmed it first); None: a later call has it.
+    """
+    row = await pen.fetch_one(Q.record_sent, _sent_params(key, attempts, epoch, result, ref, by))
+    return None if row is None else Effect.from_row(row)
+
+
+def keep_sent(
+    conn: AnyConn, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
+) -> None:
+    """As `record_sent`, for a call that has outlived its pen."""
+    conn.execute(Q.record_sent, _sent_params(key, attempts, epoch, result, ref, by))
+
+
+def _sent_params(
+    key: str, attempts: int, epoch: int, result: Any, ref: str | None, by: str
+) -> dict[str, Any]:
+    return {
         "key": key,
         "attempts": attempts,
         "epoch": epoch,
@@ -151,7 +168,6 @@ async def record_sent(
         "ref": ref,
         "by": by,
     }
-    return await pen.fetch_one(Q.record_sent, params) is not None
 
 
 async def record_failed(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
@@ -197,6 +213,11 @@ async def record_replay(pen: Pen, effect: Effect, epoch: int, saved: Mapping[str
     await pen.fetch(Q.record_replay, params)
 
 
+async def record_advice(pen: Pen, run_id: str, epoch: int, noticed: list[dict[str, str]]) -> None:
+    """Facts of kind "advice" ({node, about, text}); once per run, node and subject."""
+    await pen.fetch(Q.record_advice, {"run_id": run_id, "epoch": epoch, "noticed": Jsonb(noticed)})
+
+
 @dataclass(frozen=True)
 class Resolution:
     """The answer to a doubt (or a provider's confirmation): the new status and what goes with it."""
@@ -209,6 +230,7 @@ class Resolution:
     error: Mapping[str, Any] | None = None
     certain: bool = False  # the provider itself says that it did nothing: no horizon to wait for
     decision: Mapping[str, Any] | None = None
+    attempts: int | None = None  # the call that was asked about, when a question was answered
 
 
 async def resting_doubts(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
@@ -242,9 +264,14 @@ def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
         "result": Jsonb(resolution.result),
         "error": Jsonb(dict(resolution.error)) if resolution.error else None,
         "certain": resolution.certain,
-        "again": resolution.status == "failed" and not (resolution.error or {}).get("skipped"),
+        "attempts": resolution.attempts,
+        "again": resolution.status == "failed" and not _is_final(resolution.error),
         "decision": Jsonb(dict(resolution.decision or {"verb": "answer"})),
     }
+
+
+def _is_final(error: Mapping[str, Any] | None) -> bool:
+    return bool(error and (error.get("skipped") or error.get("final")))
 
 
 def get_effect(conn: AnyConn, key: str) -> Effect:

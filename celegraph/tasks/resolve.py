@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from celegraph.errors import DecisionRefused, EffectNotFound, LedgerError
+from celegraph.errors import DecisionRefused, LedgerError
 from celegraph.ledger import effects
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
@@ -19,9 +19,13 @@ ANSWERS: tuple[Answer, ...] = ("happened", "did_not_happen", "skip")
 class NotResolvable(LedgerError):
     """The effect is not in doubt any more, or a call may still be under way; the message says which."""
 
-    def __init__(self, effect: Effect, answer: str):
-        if effect.status != "pending":
+    def __init__(self, effect: Effect, answer: str, asked: int | None = None):
+        if effect.done:
+            problem = f"it is {effect.status}: what has happened cannot be undone here"
+        elif effect.status != "pending":
             problem = f"it is {effect.status}"
+        elif asked not in (None, effect.attempts):
+            problem = f"call number {asked} was asked about, and number {effect.attempts} was made since"
         else:
             problem = (
                 f"a call may still be under way for {effect.doubt_in_s or 0:.0f} s; until then only"
@@ -57,12 +61,22 @@ def resolve_effect(
 
 
 def confirm_effect(key: str | None = None, *, provider_ref: str | None = None, result: Any = None) -> Effect:
-    """The provider says that it happened (a webhook); believed also before the call has returned."""
+    """The provider says that it happened (a webhook); believed at any time, also before the call's reply.
+
+    `key` finds the effect, and `provider_ref` is then kept with it; without a key the reference finds it,
+    once the call has returned.  `EffectNotFound` otherwise: answer the webhook with an error, so that it
+    comes again.  `result` is what the agent gets if the process died before the reply; a reply that comes
+    later fills in what the webhook did not bring.
+    """
     return _provider_says("confirmed", key, provider_ref, result)
 
 
 def fail_effect(key: str | None = None, *, provider_ref: str | None = None, reason: str) -> Effect:
-    """The provider says that it did not happen and will not."""
+    """The provider says that it did not happen and will not; the agent sees `EffectFailed`.
+
+    `NotResolvable` when the call has returned or was confirmed: that something is taken back later is
+    another fact, for the agent's own code.
+    """
     return _provider_says("failed", key, provider_ref, None, reason)
 
 
@@ -79,12 +93,20 @@ def resolve_question(
     if asked.status != "open":
         return False
     assert asked.idempotency_key is not None
-    _resolve(conn, asked.idempotency_key, value, ref=None, by=by, note=note, result=None)
+    _resolve(conn, asked.idempotency_key, value, ref=None, by=by, note=note, result=None, attempts=asked.ask)
     return True
 
 
 def _resolve(
-    conn: AnyConn, key: str, answer: Answer, *, ref: str | None, by: str, note: str | None, result: Any
+    conn: AnyConn,
+    key: str,
+    answer: Answer,
+    *,
+    ref: str | None,
+    by: str,
+    note: str | None,
+    result: Any,
+    attempts: int | None = None,
 ) -> str:
     if answer not in ANSWERS:
         raise LedgerError(f"unknown answer {answer!r}; use one of {', '.join(ANSWERS)}")
@@ -101,10 +123,11 @@ def _resolve(
         result=encode_result(result if result is not None else ref) if answer == "happened" else None,
         error=error,
         decision={"verb": "answer", "value": answer},
+        attempts=attempts,
     )
     run_id = effects.resolve(conn, key, resolution)
     if run_id is None:
-        raise NotResolvable(effects.get_effect(conn, key), answer)
+        raise NotResolvable(effects.get_effect(conn, key), answer, attempts)
     return run_id
 
 
@@ -114,8 +137,8 @@ def _provider_says(
     from celegraph.tasks.decide import wake_and_ring
 
     inst = installation()
-    if (key is None) == (ref is None):
-        raise EffectNotFound(key or ref or "give exactly one of key and provider_ref")
+    if key is None and ref is None:
+        raise LedgerError("give the effect's key or its provider_ref")
     with ledger(inst.config) as conn:
         found = key if key is not None else effects.key_of_ref(conn, ref or "")
         resolution = Resolution(
@@ -123,7 +146,7 @@ def _provider_says(
             by="provider",
             ref=ref,
             result=encode_result(result),
-            error={"type": "celegraph.ProviderSaysNo", "message": reason} if status == "failed" else None,
+            error=_provider_says_no(reason) if status == "failed" else None,
             certain=True,
             decision={
                 "verb": "answer",
@@ -137,3 +160,7 @@ def _provider_says(
     if run_id is not None:
         wake_and_ring(inst, run_id)
     return effect
+
+
+def _provider_says_no(reason: str | None) -> dict[str, Any]:
+    return {"type": "celegraph.ProviderSaysNo", "message": reason, "final": True}

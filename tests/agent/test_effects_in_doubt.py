@@ -11,10 +11,11 @@ import celegraph
 from celegraph import EffectCall, Happened, NotHappened, Unknown, effect
 from celegraph.agent.effect import Found
 from celegraph.errors import EffectNotDone, EffectSkipped
+from celegraph.tasks.decide import decide
 from celegraph.tasks.installation import using
 from celegraph.tasks.resolve import NotResolvable, resolve_effect
 from celegraph.testing.driver import Driven, Driver
-from tests.support.driving import kinds, taken_over
+from tests.support.driving import connection, kinds, taken_over
 from tests.support.dying import die, process_dies
 from tests.support.log import Log
 from tests.support.shapes import Graph, State, chain
@@ -412,3 +413,22 @@ def test_a_tool_nodes_error_handling_leads_to_no_second_call(drive: Driver, log:
     assert run.status == "waiting"
     assert log.lines == ["model", "act o-1"]
     assert [a.kind for a in run.approvals] == ["doubt"]
+
+
+def test_an_answer_about_an_earlier_call_does_not_settle_a_later_one(drive: Driver, log: Log) -> None:
+    @effect("transfer")
+    def transfer(call: EffectCall) -> str:
+        log("act")
+        raise TimeoutError("no answer")
+
+    run = drive(chain(lambda state: transfer() and None), {}, settings={"effect_timeout": "1s"})
+    (question,) = run.approvals
+    with connection(run) as conn:
+        # As if a look-up had since allowed another call, which is in doubt now.
+        conn.execute("UPDATE effects SET attempts = 2 WHERE run_id = %s", (run.run_id,))
+
+        with (
+            using(run.installation),
+            pytest.raises(NotResolvable, match="number 1 was asked about"),
+        ):
+            decide(question.approval_id, "answer", value="happened", by="ada", connection=conn)

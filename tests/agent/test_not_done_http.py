@@ -6,6 +6,7 @@ import json
 import ssl
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -121,12 +122,17 @@ def test_a_proxy_that_cannot_be_reached_or_refuses_the_tunnel_is_not_done(decl: 
 
     with scripted(refuses) as proxy:
         for url in (proxy.url(""), f"http://127.0.0.1:{free_port()}"):
-            through = {"https": url}
-            assert is_not_done(
-                decl, error_of(lambda p=through: requests.post("https://pay.example/", proxies=p, timeout=1))
-            )
-            with httpx.Client(proxy=url, timeout=1) as client:
-                assert is_not_done(decl, error_of(lambda c=client: c.post("https://pay.example/")))
+            for client in (through_requests, through_httpx):
+                assert is_not_done(decl, error_of(partial(client, url)))
+
+
+def through_requests(proxy: str) -> None:
+    requests.post("https://pay.example/", proxies={"https": proxy}, timeout=1)
+
+
+def through_httpx(proxy: str) -> None:
+    with httpx.Client(proxy=proxy, timeout=1) as client:
+        client.post("https://pay.example/")
 
 
 @pytest.mark.parametrize("url", ["gopher://pay.example/x", "http://"])
@@ -151,8 +157,13 @@ def acts_and_answers(status: int, body: str = "{}", **headers: str) -> Script:
     return acts_then(lambda c: c.answer(status, body, **headers))
 
 
+def resets_early(c: Conversation) -> None:
+    c.sock.recv(1)
+    c.reset()
+
+
 UNCLEAR: dict[str, Script] = {
-    "resets before it has read all": lambda c: (c.sock.recv(1), c.reset())[1],
+    "resets before it has read all": resets_early,
     "resets after the act": acts_then(Conversation.reset),
     "closes after the act": acts_then(lambda c: c.sock.close()),
     "hangs after the act": acts_then(Conversation.hang),
@@ -240,14 +251,14 @@ def acts_resets_and_refuses(server: Scripted) -> Script:
     return script
 
 
-@pytest.mark.parametrize("through_requests", [False, True])
+@pytest.mark.parametrize("in_requests", [False, True])
 def test_a_refusal_after_urllib3s_own_retry_of_a_lost_request_is_a_doubt(
-    through_requests: bool, decl: Declaration
+    in_requests: bool, decl: Declaration
 ) -> None:
     retries = urllib3.Retry(total=2, backoff_factor=0.0, allowed_methods=None)
 
     def call(url: str) -> object:
-        if not through_requests:
+        if not in_requests:
             with urllib3.PoolManager(retries=retries) as pool:
                 return pool.request("POST", url, body=BODY)
         with requests.Session() as session:

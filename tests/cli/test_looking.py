@@ -69,7 +69,10 @@ def test_effects_tell_status_and_reference(cli: CommandLine, waiting: Driven) ->
     (effect,) = cli.json("effects", "run-1")
 
     assert (effect["tool"], effect["status"], effect["provider_ref"]) == ("refund", "sent", "ref-o-1")
-    assert effect["idempotency_key"] in cli("effects", "run-1").stdout
+    assert (effect["attempts"], effect["duplicates_prevented"]) == (1, 0)
+    table = cli("effects", "run-1").stdout
+    assert effect["idempotency_key"] in table
+    assert "spared" in table
 
 
 def test_explain_is_one_sentence(cli: CommandLine, waiting: Driven, failed: Driven) -> None:

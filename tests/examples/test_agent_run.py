@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from celegraph.contrib.providers import smtp
 from celegraph.dev.mailbox import SmtpServer, smtp_server
 from celegraph.testing.driver import Driver
-from examples.support import mail
 from examples.support.search import index_docs
 from examples.support.tickets import load_tickets
 
@@ -69,7 +70,7 @@ def test_what_the_manager_edited_is_what_is_sent(server: SmtpServer, drive: Driv
 def test_a_mail_whose_acceptance_was_not_heard_is_found_by_its_message_id(
     server: SmtpServer, drive: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mail, "_CONVERSATION_S", 0.5)
+    monkeypatch.setattr(smtp, "send", functools.partial(smtp.send, seconds=0.5))
     server.hold("*")  # delivered, and never told so
 
     run = drive(GRAPH, TICKET, decisions=["approve"])

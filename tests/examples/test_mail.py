@@ -10,13 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
+from email.message import EmailMessage
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from celegraph import EffectCall, Happened, NotHappened, Unknown
+from celegraph.contrib.providers import smtp
 from celegraph.dev.mailbox import SmtpServer, smtp_server
 from celegraph.errors import EffectNotDone
 from examples.support import mail
@@ -37,13 +38,21 @@ def environment(server: SmtpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUPPORT_MAIL_LOG", str(server.log))
 
 
-def call(key: str) -> EffectCall:
-    """The part of a call that the mail effect uses."""
-    return cast(EffectCall, SimpleNamespace(key=key, run_id="ticket-ü-17", attempt=1))
+def call(key: str, timeout: float = 5) -> EffectCall:
+    """A call of the mail effect."""
+    seconds = timedelta(seconds=timeout)
+    return EffectCall(key=key, attempt=1, run_id="ticket-ü-17", tool="send_mail", timeout=seconds)
 
 
-def send(key: str, to: str = SENT[0], subject: str = SENT[1], body: str = SENT[2]) -> None:
-    mail.deliver(mail.compose(call(key), to, subject, body))
+def send(
+    key: str, to: str = SENT[0], subject: str = SENT[1], body: str = SENT[2], timeout: float = 5
+) -> None:
+    mail.send_mail.declaration.function(call(key, timeout), to, subject, body)
+
+
+def compose(key: str) -> EmailMessage:
+    to, subject, text = SENT
+    return smtp.compose(call(key), sender="support@shop.example", to=to, subject=subject, text=text)
 
 
 def test_a_sent_message_is_found_by_its_key_with_run_and_recipient(server: SmtpServer) -> None:
@@ -78,7 +87,7 @@ def test_a_message_never_sent_is_reported_as_not_happened() -> None:
 
 
 def test_the_same_call_makes_the_same_message_on_every_attempt() -> None:
-    first, second = (mail.compose(call("key-b"), *SENT) for _ in range(2))
+    first, second = (compose("key-b") for _ in range(2))
 
     assert first["Message-ID"] == second["Message-ID"]
     assert first.get_content() == second.get_content() == SENT[2]
@@ -112,7 +121,7 @@ def test_a_message_found_in_a_damaged_log_did_happen(tmp_path: Path) -> None:
     log = tmp_path / "mail.jsonl"
     log.write_text("nonsense\n" + json.dumps({"message_id": "<k@celegraph.example>"}) + "\n")
 
-    assert mail.was_accepted(log, "<k@celegraph.example>")
+    assert smtp.was_accepted(log, "<k@celegraph.example>")
 
 
 def test_without_a_log_nobody_can_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +178,6 @@ def test_a_refused_recipient_is_reported_with_the_servers_code() -> None:
 def test_a_server_that_drips_its_answers_cannot_stretch_the_conversation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(mail, "_CONVERSATION_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         monkeypatch.setenv("SUPPORT_SMTP_URL", f"smtp://127.0.0.1:{listener.getsockname()[1]}")
         heard: list[bytes] = []
@@ -178,7 +186,7 @@ def test_a_server_that_drips_its_answers_cannot_stretch_the_conversation(
         started = time.monotonic()
 
         with pytest.raises((TimeoutError, smtplib.SMTPServerDisconnected)):
-            send("key-j")
+            send("key-j", timeout=0.6)
 
         assert time.monotonic() - started < 2
         slow.join(timeout=10)

@@ -79,21 +79,33 @@ WITH lease AS (
 SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: record_sent
--- pending -> sent.  Not fenced: what a call has done is a fact, also when its owner lost the run, and
--- also over a "did not happen" that came too early.  Fenced out is only a call that was not the last.
+-- pending | failed -> sent.  Not fenced: what a call has done is a fact, also when its owner lost the run,
+-- and also over a "did not happen" that came too early.  Fenced out is only a call that was not the last.
+-- A webhook that was faster has made the row confirmed: it stays so, and what the webhook did not bring
+-- comes from here.  The open question about this effect is answered.
 WITH effect AS (
     UPDATE effects
-       SET status = 'sent', result = %(result)s::jsonb, provider_ref = coalesce(%(ref)s, provider_ref),
-           error = NULL, updated_at = ledger_now()
-     WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status IN ('pending', 'failed')
-    RETURNING run_id, tool, attempts
+       SET status = CASE status WHEN 'confirmed' THEN 'confirmed' ELSE 'sent' END,
+           result = CASE WHEN status = 'confirmed' AND result <> 'null' THEN result ELSE %(result)s::jsonb END,
+           provider_ref = coalesce(%(ref)s, provider_ref), error = NULL, updated_at = ledger_now()
+     WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status IN ('pending', 'failed', 'confirmed')
+    RETURNING *
+), question AS (
+    UPDATE approvals a
+       SET status = 'approved', decided_at = ledger_now(), decided_by = %(by)s, note = 'the call has returned',
+           decision = '{"verb": "answer", "value": "happened"}'
+      FROM effect
+     WHERE a.idempotency_key = effect.idempotency_key AND a.kind = 'doubt' AND a.status = 'open'
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
-    SELECT run_id, %(epoch)s, 'effect sent', jsonb_build_object('key', %(key)s::text, 'tool', tool, 'attempt', attempts,
-                                                                'by', %(by)s::text)
+    SELECT run_id, %(epoch)s, 'effect sent', jsonb_strip_nulls(jsonb_build_object('key', %(key)s::text, 'tool', tool,
+           'attempt', attempts, 'by', %(by)s::text,
+           -- The run has gone on under another owner meanwhile.
+           'late', CASE WHEN %(epoch)s > 0 AND EXISTS (SELECT FROM run_leases l WHERE l.run_id = effect.run_id
+                                                         AND l.epoch <> %(epoch)s) THEN true END))
       FROM effect
 )
-SELECT run_id FROM effect;
+SELECT * FROM effect;
 
 -- name: record_failed
 -- pending -> failed: the provider certainly did nothing, or refused for good.
@@ -139,6 +151,15 @@ INSERT INTO run_events (run_id, epoch, kind, data)
 SELECT run_id, %(epoch)s, CASE mode WHEN 'read' THEN 'read given back' ELSE 'effect deduplicated' END,
        jsonb_build_object('key', %(key)s::text, 'tool', tool) || %(saved)s::jsonb FROM effect;
 
+-- name: record_advice
+-- Once per run, node and subject.
+INSERT INTO run_events (run_id, epoch, kind, data)
+SELECT %(run_id)s, %(epoch)s, 'advice', noticed
+  FROM jsonb_array_elements(%(noticed)s::jsonb) AS noticed
+ WHERE NOT EXISTS (SELECT FROM run_events e
+                    WHERE e.run_id = %(run_id)s AND e.kind = 'advice'
+                      AND e.data ->> 'node' = noticed ->> 'node' AND e.data ->> 'about' = noticed ->> 'about');
+
 -- name: record_read
 -- (nothing) -> sent: the journal of an expensive read, stored before its result is used.  Fenced.
 WITH lease AS (
@@ -157,7 +178,8 @@ WITH lease AS (
 SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: resolve
--- pending -> sent | failed by a person (or pending | sent -> confirmed, pending -> failed by a webhook).
+-- pending -> sent | failed by a person (or pending | sent | failed -> confirmed, pending -> failed by a
+-- webhook: that it happened is believed at any time, that it did not only while nothing says it did).
 -- "It did not happen" is believed only past the horizon; until then a call may still be under way.
 -- The open question about this effect is closed in the same statement.
 WITH effect AS (
@@ -169,8 +191,10 @@ WITH effect AS (
            -- An intent that did not happen is tried again; every other answer ends its dispatch.
            next_try_at = CASE WHEN mode = 'outbox' AND %(again)s THEN ledger_now() END
      WHERE idempotency_key = %(key)s
-       AND (status = 'pending' OR (status = 'sent' AND %(status)s = 'confirmed'))
+       AND (status = 'pending' OR (status IN ('sent', 'failed') AND %(status)s = 'confirmed'))
        AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
+       -- An answer to a question is about the call that was asked about, not about a later one.
+       AND (%(attempts)s::integer IS NULL OR attempts = %(attempts)s)
     RETURNING idempotency_key, run_id, tool
 ), question AS (
     UPDATE approvals a

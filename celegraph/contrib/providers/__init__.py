@@ -1,0 +1,1 @@
+"""Helpers for effects at common providers: `http` (Idempotency-Key, with httpx) and `smtp`."""

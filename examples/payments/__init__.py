@@ -1,0 +1,1 @@
+"""A payment agent, and a provider to try it against."""
