@@ -22,6 +22,7 @@ from celegraph.agent.saver import ClockBehind
 from celegraph.agent.spec import RetryPolicy
 from celegraph.errors import CelegraphError, Fenced
 from celegraph.ledger.db_errors import is_bad_value, is_fenced, is_lost
+from celegraph.ledger.values import clean_json
 
 # Status codes after which the same request may succeed later (RFC 9110, RFC 6585).
 _TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -84,9 +85,18 @@ def describe(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     return {
         "type": f"{type(error).__module__}.{type(error).__qualname__}",
-        "message": str(error)[:2000].replace("\x00", "\ufffd"),
+        "message": _said(error),
         "where": [f"{f.filename.rsplit('/', 1)[-1]}:{f.lineno} {f.name}" for f in frames],
     }
+
+
+def _said(error: BaseException) -> str:
+    """The message as jsonb can hold it: NUL and lone surrogates (a file's name) would be refused, and with
+    them the whole outcome."""
+    try:
+        return str(clean_json(str(error)[:2000]))
+    except Exception:  # its own __str__ fails; the type must do
+        return ""
 
 
 def _is_transient(error: BaseException) -> bool:

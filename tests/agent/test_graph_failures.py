@@ -221,3 +221,14 @@ def test_a_failed_run_that_is_retried_goes_on_where_it_stood(drive: Driver, log:
 
     assert run.output["seen"] == ["first", "second"]
     assert log.lines == ["first", "second", "second"]
+
+
+def test_an_error_with_a_lone_surrogate_in_its_message_fails_the_run_at_once(drive: Driver, log: Log) -> None:
+    def node(state: State) -> None:
+        log("node")
+        raise ValueError("no such file: \udcff")
+
+    run = drive(chain(node), {})
+
+    assert (run.status, run.run.error["message"]) == ("failed", "no such file: \ufffd")
+    assert log.lines == ["node"]

@@ -193,6 +193,8 @@ WITH effect AS (
      WHERE idempotency_key = %(key)s
        AND (status = 'pending' OR (status IN ('sent', 'failed') AND %(status)s = 'confirmed'))
        AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
+       -- The answer to a question speaks of the call it asked about, not of a later one.
+       AND (%(about)s::integer IS NULL OR attempts = %(about)s)
     RETURNING idempotency_key, run_id, tool
 ), question AS (
     UPDATE approvals a
