@@ -52,6 +52,7 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
     ("sweep", "wake_for_code", "runs_waiting_for_code", {"limit": 10}),
     ("sweep", "wake_decided", "approvals_unconsumed", {"limit": 10}),
     ("sweep", "cancelling", "runs_cancelling", {"limit": 10}),
+    ("approvals", "close_answered_doubts", "approvals_open_doubts", {"run_id": None, "limit": 10}),
     ("approvals", "expire_due", "approvals_acting", {"limit": 10}),
 ]
 
