@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from celegraph.agent.attempt import boot_time
+from celegraph.agent.conclude import kept_result
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
 from celegraph.agent.effect import Declaration, EffectCall, declared
 from celegraph.agent.failures import describe
@@ -16,9 +19,8 @@ from celegraph.agent.lookups import body_of, call_of, look_up_async
 from celegraph.agent.not_done import is_not_done
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
-from celegraph.errors import InvalidValue
 from celegraph.ledger import effects, outbox
-from celegraph.ledger.canonical import encode_result
+from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
 
@@ -48,29 +50,47 @@ async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> Dispatc
     report = DispatchReport()
     horizons = {tool: config.call_window + call_timeout(config, d) for tool, d in known.items()}
     for row in await outbox.doubtful(pen, list(known), limit):
-        await _doubt(pen, config, known[row.tool], row, report)
+        await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report))
     for _ in range(limit):
+        asked_at = boot_time()
         claimed = await outbox.claim_next(pen, "dispatcher", horizons)
         if claimed is None:
             break
-        await _perform(pen, config, known[claimed.tool], claimed, report)
+        call = _perform(pen, config, known[claimed.tool], claimed, report, asked_at)
+        await _apart(pen, claimed, report, call)
     return report
 
 
-async def _perform(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
+async def _apart(pen: Pen, row: Effect, report: DispatchReport, work: Coroutine[Any, Any, None]) -> None:
+    """What goes wrong with one intent (a look-up that answers nonsense) must not keep all others back."""
+    try:
+        await work
+    except Exception as error:
+        if is_lost(error):
+            raise
+        facts = {"key": row.idempotency_key, "tool": row.tool, "error": repr(error)}
+        logger.error("an intent cannot be handled", extra=facts)
+        await outbox.try_later(pen, row, _LONGEST_PAUSE)
+        report.doubtful += 1
+
+
+async def _perform(
+    pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport, asked_at: float
+) -> None:
+    """`asked_at`: when the claim was sent, on the clock that goes on while the machine sleeps."""
     limit = call_timeout(config, decl)
     key, call = row.idempotency_key, call_of(row, limit)
     try:
-        value = await _called(decl, call, row, limit)
+        value = await _called(decl, call, row, limit, asked_at + config.call_window.total_seconds())
+    except _TooLate:
+        await _unused(pen, row, report)
+        return
     except Exception as error:
         await _failed(pen, decl, row, error, report)
         return
-    try:
-        stored = encode_result(value)
-    except InvalidValue as error:
-        # It did happen; only its result cannot be kept.
-        stored = None
-        logger.error("result of an intent cannot be kept", extra={"key": key, "path": error.path})
+    stored, problem = kept_result(value, config.max_value_bytes)
+    if problem is not None:
+        logger.error("result of an intent cannot be kept", extra={"key": key, "path": problem.path})
     await effects.record_sent(
         pen, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
     )
@@ -78,12 +98,38 @@ async def _perform(pen: Pen, config: Config, decl: Declaration, row: Effect, rep
     report.sent += 1
 
 
-async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta) -> Any:
+class _TooLate(Exception):
+    """The claim is older than the call window (the process stood still): others may hold it for over."""
+
+
+async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta, until: float) -> Any:
     args = body_of(row)
     if decl.is_async:
+        _in_time(until)
         async with asyncio.timeout(limit.total_seconds()):
             return await decl.function(call, **args)
-    return await asyncio.to_thread(decl.function, call, **args)
+
+    def in_thread() -> Any:
+        _in_time(until)  # here: the thread may have had to wait for its turn
+        return decl.function(call, **args)
+
+    return await asyncio.to_thread(in_thread)
+
+
+def _in_time(until: float) -> None:
+    if boot_time() > until:
+        raise _TooLate
+
+
+async def _unused(pen: Pen, row: Effect, report: DispatchReport) -> None:
+    """Not called under this claim.  It is certainly not done, unless an earlier call is in doubt."""
+    late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
+    if row.earlier_doubt:
+        await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, late, over=True)
+    else:
+        await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, late)
+    await outbox.try_later(pen, row, timedelta(0))
+    report.failed += 1
 
 
 async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, report: DispatchReport) -> None:
@@ -110,7 +156,7 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
         answer = answer_doubt(decl, row, found)
         if isinstance(answer, Replay):
             ref = getattr(found, "ref", None)
-            stored = encode_result(answer.result)
+            stored, _ = kept_result(answer.result, config.max_value_bytes)
             key = row.idempotency_key
             await effects.record_sent(pen, key, row.attempts, 0, result=stored, ref=ref, by="look-up")
             await outbox.settle_intent(pen, key)
@@ -125,9 +171,10 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
             await outbox.try_later(pen, row, _LONGEST_PAUSE)
         case _:
             horizon = config.call_window + call_timeout(config, decl)
+            asked_at = boot_time()
             again = await outbox.claim_again(pen, row, "dispatcher", horizon, settled=settled)
             if again is not None:
-                await _perform(pen, config, decl, again, report)
+                await _perform(pen, config, decl, again, report, asked_at)
             return
     report.doubtful += 1
 

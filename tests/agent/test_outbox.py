@@ -8,11 +8,20 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langgraph.func import entrypoint, task
+from langgraph.types import RetryPolicy
+
 from celegraph import EffectCall, effect
+from celegraph.agent import dispatch as dispatching
+from celegraph.agent.attempt import boot_time
 from celegraph.ledger import effects, outbox
 from celegraph.ledger.connect import ledger
-from celegraph.ledger.effects import Resolution
+from celegraph.ledger.effects import Effect, Resolution
 from celegraph.tasks.dispatch import dispatch
+from celegraph.tasks.slot import current_slot
 from celegraph.testing.driver import Driven, Driver
 from tests.support.driving import connection, kinds
 from tests.support.log import Log
@@ -178,3 +187,107 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
 
     assert log.count("mail ada@example.org") == 2
     assert run.effects[0].status == "sent"
+
+
+def test_a_look_up_that_answers_nonsense_does_not_keep_other_intents_back(
+    lonely_drive: Driver, log: Log
+) -> None:
+    nonsense: Any = lambda call, to: "perhaps"  # noqa: E731
+
+    @effect("outbox-nonsense", in_doubt="reconcile", lookup=nonsense)
+    def bad(call: EffectCall, to: str) -> None:
+        raise TimeoutError("no answer")
+
+    mail = _mail(log, "outbox-patient")
+    run = lonely_drive(chain(lambda state: bad.enqueue("bob@example.org") and None), {})
+    dispatch(run.installation)
+    _let_pass(run, timedelta(minutes=5))
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+
+    dispatch(run.installation)
+
+    assert _mails(log) == Counter(["ada@example.org"])
+
+
+@pytest.mark.parametrize("stopped_for", [0.0, 10.0])
+def test_a_dispatcher_that_stood_still_after_its_claim_does_not_call_under_it(
+    lonely_drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch, stopped_for: float
+) -> None:
+    mail = _mail(log, f"outbox-stopped-{stopped_for}")
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    claim = outbox.claim_next
+
+    async def stopped_after(*args: Any) -> Effect | None:
+        row = await claim(*args)
+        if row is not None:
+            monkeypatch.setattr(dispatching, "boot_time", lambda: boot_time() + stopped_for)
+        return row
+
+    with monkeypatch.context() as patched:
+        patched.setattr(outbox, "claim_next", stopped_after)
+        patched.setattr(dispatching, "MOST_TRIES", 1)
+        report = dispatch_of_one(run)
+
+    assert (report.sent, report.failed) == ((0, 1) if stopped_for else (1, 0))
+    assert len(log.lines) == report.sent
+
+
+def dispatch_of_one(run: Driven) -> dispatching.DispatchReport:
+    """One claim only."""
+    slot = current_slot(run.installation.config)
+
+    async def work() -> dispatching.DispatchReport:
+        return await dispatching.dispatch_once(await slot.ready_pen(), run.installation.config, limit=1)
+
+    return slot.run(work())
+
+
+@pytest.mark.parametrize("tasks", [False, True])
+def test_an_intent_of_a_pass_that_failed_in_place_is_dropped_when_the_next_makes_no_effect(
+    lonely_drive: Driver, log: Log, tasks: bool
+) -> None:
+    mail = _mail(log, f"outbox-in-place-{tasks}")
+    retry = RetryPolicy(max_attempts=2, initial_interval=0.01)
+
+    def node(state: State) -> None:
+        log("node")
+        if log.count("node") == 1:
+            mail.enqueue("ghost@example.org")
+            raise ConnectionResetError("before the node ends")
+
+    @entrypoint()
+    def calling(state: State) -> None:
+        task(node, retry_policy=retry)(state).result()  # type: ignore[call-overload]
+
+    run = lonely_drive(calling if tasks else chain(node, retry=retry), {})
+    dispatch(run.installation)
+
+    assert run.status == "finished"
+    assert log.lines == ["node", "node"]
+
+
+def test_what_a_node_calls_between_its_intents_does_not_count_as_another_pass(
+    lonely_drive: Driver, log: Log
+) -> None:
+    mail = _mail(log, "outbox-nested")
+    same_name = RunnableLambda(lambda given: given, name="node")
+
+    @tool
+    def ask(what: int) -> int:
+        """A tool that runs a chain of its own."""
+        return int(same_name.invoke(what))
+
+    below = chain(lambda state: same_name.invoke(1) and None).compile()
+
+    def node(state: State) -> None:
+        mail.enqueue("first@example.org")
+        same_name.invoke(1)
+        ask.invoke({"what": 1})
+        below.invoke({})
+        mail.enqueue("second@example.org")
+        same_name.batch([1, 2])
+
+    run = lonely_drive(chain(node), {})
+    dispatch(run.installation)
+
+    assert _mails(log) == Counter(["first@example.org", "second@example.org"])
