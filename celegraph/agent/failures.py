@@ -26,6 +26,8 @@ from celegraph.ledger.values import clean_json
 
 # Status codes after which the same request may succeed later (RFC 9110, RFC 6585).
 _TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+# Whatever the other side asks for.
+_LONGEST_PAUSE = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,10 @@ def _retry_after(error: BaseException) -> timedelta | None:
     value = headers.get("retry-after") if isinstance(headers, Mapping) else None
     if value is None:
         return None
-    if str(value).strip().isdigit():
-        return timedelta(seconds=min(int(value), 86_400))
+    if str(value).strip().isdecimal():
+        return timedelta(seconds=min(int(value), _LONGEST_PAUSE.total_seconds()))
     try:
-        return max(timedelta(0), parsedate_to_datetime(str(value)) - datetime.now(UTC))
+        pause = max(timedelta(0), parsedate_to_datetime(str(value)) - datetime.now(UTC))
+        return min(pause, _LONGEST_PAUSE)
     except (TypeError, ValueError):
         return None  # an unreadable header asks for nothing
