@@ -47,7 +47,12 @@ def conn(module_database_url: str) -> Iterator[Conn]:
 
 
 QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
-    ("sweep", "running", "runs_running", {"hang_after": timedelta(minutes=10), "limit": 500}),
+    (
+        "sweep",
+        "running",
+        "runs_running",
+        {"hang_after": timedelta(minutes=10), "limit": 500, "after_at": None, "after_id": None},
+    ),
     ("sweep", "due_rings", "runs_ringing", {"limit": 10}),
     ("sweep", "wake_for_code", "runs_waiting_for_code", {"limit": 10}),
     ("sweep", "wake_decided", "approvals_unconsumed", {"limit": 10}),

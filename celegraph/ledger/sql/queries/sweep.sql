@@ -7,13 +7,15 @@ SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS ag
 
 -- name: running
 -- Candidates, read before pg_locks: a run that is running here and has no lock a moment later has
--- lost its owner, or moved since, which the epoch in `recover` finds out.
-SELECT r.run_id, r.lock_key, l.epoch, l.backend_pid,
+-- lost its owner, or moved since, which the epoch in `recover` finds out.  A page; the next begins after
+-- the last row of this one: live runs, however many, must not hide a dead one.
+SELECT r.run_id, r.lock_key, r.updated_at, l.epoch, l.backend_pid,
        (l.expires_at <= ledger_now()) AS beatless,
        (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE r.status = 'running'
- ORDER BY r.updated_at
+   AND (%(after_at)s::timestamptz IS NULL OR (r.updated_at, r.run_id) > (%(after_at)s, %(after_id)s))
+ ORDER BY r.updated_at, r.run_id
  LIMIT %(limit)s;
 
 -- name: locks
@@ -24,10 +26,11 @@ SELECT ((classid::bigint << 32) | objid::bigint) AS lock_key, pid
    AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
 -- name: terminate
--- End a hung owner's backend; only while this very pid holds this very lock (pids are used again).
+-- End a hung owner's backend; only while this very pid holds this very lock (pids are used again), and
+-- is a pen of this schema: a run of the same id in another schema has the same lock.
 SELECT pg_terminate_backend(pid) AS ended
-  FROM pg_locks
- WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid = %(pid)s
+  FROM pg_locks JOIN pg_stat_activity s USING (pid)
+ WHERE s.application_name = 'celegraph pen ' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8) AND locktype = 'advisory' AND objsubid = 1 AND granted AND pid = %(pid)s
    AND ((classid::bigint << 32) | objid::bigint) = %(lock_key)s
    AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
@@ -43,6 +46,7 @@ SELECT r.run_id, r.lock_key, k.pid
    AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
    AND r.status <> 'running' AND r.updated_at < ledger_now() - %(lease)s::interval
    AND l.backend_pid IS DISTINCT FROM k.pid
+   AND s.application_name = 'celegraph pen ' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8)
    AND s.state_change < ledger_now() - %(lease)s::interval;
 
 -- name: wake_decided
