@@ -7,6 +7,12 @@ from typing import Any
 
 from celegraph.config import Config
 
+SWEEP = "celegraph.sweep_leases"
+ESCALATE = "celegraph.escalate_approvals"
+DISPATCH = "celegraph.dispatch_outbox"
+RECONCILE = "celegraph.reconcile_effects"
+TICKS = frozenset({SWEEP, ESCALATE, DISPATCH, RECONCILE})
+
 # Seconds.
 ESCALATE_EVERY = 5.0
 DISPATCH_EVERY = 2.0
@@ -20,17 +26,17 @@ def beat_schedule(config: Config) -> dict[str, dict[str, Any]]:
     """
     control, queue = config.control_queue, config.queue
     return {
-        "celegraph-sweep-leases": _every(config.sweep_every.total_seconds(), "sweep_leases", control),
-        "celegraph-escalate-approvals": _every(ESCALATE_EVERY, "escalate_approvals", control),
+        "celegraph-sweep-leases": _every(config.sweep_every.total_seconds(), SWEEP, control),
+        "celegraph-escalate-approvals": _every(ESCALATE_EVERY, ESCALATE, control),
         # These call the host's functions, which may be slow: beside the runs, not beside the clock.
-        "celegraph-dispatch-outbox": _every(DISPATCH_EVERY, "dispatch_outbox", queue),
-        "celegraph-reconcile-effects": _every(RECONCILE_EVERY, "reconcile_effects", queue),
+        "celegraph-dispatch-outbox": _every(DISPATCH_EVERY, DISPATCH, queue),
+        "celegraph-reconcile-effects": _every(RECONCILE_EVERY, RECONCILE, queue),
     }
 
 
 def _every(seconds: float, task: str, queue: str) -> dict[str, Any]:
     return {
-        "task": f"celegraph.{task}",
+        "task": task,
         "schedule": seconds,
         "options": {"expires": seconds, "queue": queue},
     }

@@ -125,14 +125,6 @@ class RunMoved(LedgerError):
         self.status = status
 
 
-class LeaseHeld(LedgerError):
-    """Another worker is advancing this run.  Come back later; nothing is wrong."""
-
-    def __init__(self, run_id: str):
-        super().__init__(f"run {run_id!r} is being advanced by another worker")
-        self.run_id = run_id
-
-
 class Fenced(LedgerError):
     """This process lost the run to another owner; nothing it does counts any more."""
 

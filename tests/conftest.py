@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 
@@ -19,6 +20,10 @@ from celegraph.testing.database import Ledger
 from celegraph.testing.driver import Driver
 from tests.support.databases import fresh_database, migrated_template
 from tests.support.log import Log
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("celegraph", deadline=None)
+hypothesis.settings.load_profile("celegraph")
 
 
 def pytest_configure(config: pytest.Config) -> None:

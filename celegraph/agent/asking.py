@@ -96,13 +96,21 @@ def ask_for(attempt: Attempt, pending: Interrupt, number: int, note: str | None 
         kind="interrupt",
         interrupt_id=pending.id,
         ask=number,
-        prompt=(f"{prompt}\n\n{note}" if note else prompt)[:_LONGEST_PROMPT],
+        prompt="\n\n".join([prompt, *_decided_before(ours), *([note] if note else [])])[:_LONGEST_PROMPT],
         tool=ours.get("tool"),
         args=ours.get("args") if ours else value,
         args_hash=ours.get("args_hash"),
         policy=policy.model_dump(mode="json"),
         deadline=policy.deadline,
     )
+
+
+def _decided_before(ours: dict[str, Any]) -> list[str]:
+    """What a person must know who is asked again: the arguments of the call that was decided on."""
+    if ours.get("before") is None:
+        return []
+    before = json.dumps(clean_json(decode_result(ours["before"])), ensure_ascii=False)
+    return [f"Asked again: the last decision was about other arguments, {before}"]
 
 
 def _plain_prompt(value: Any) -> str:

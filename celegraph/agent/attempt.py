@@ -111,7 +111,6 @@ class Attempt:
     over: bool = False
     stopped: Waiting | Sleeping | None = None
     drain_reason: str | None = None
-    enqueued: bool = False
     # See `advice`: the code of the graph's routers, once asked for; and what was noticed.
     routers: frozenset[CodeType] | None = None
     advice: dict[tuple[str, str], str] = field(default_factory=dict)

@@ -52,11 +52,11 @@ async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> Dispatc
     for row in await outbox.doubtful(pen, list(known), limit):
         await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report))
     for _ in range(limit):
-        asked_at = boot_time()
+        until = _call_until(config)
         claimed = await outbox.claim_next(pen, "dispatcher", horizons)
         if claimed is None:
             break
-        call = _perform(pen, config, known[claimed.tool], claimed, report, asked_at)
+        call = _perform(pen, config, known[claimed.tool], claimed, until, report)
         await _apart(pen, claimed, report, call)
     return report
 
@@ -70,21 +70,25 @@ async def _apart(pen: Pen, row: Effect, report: DispatchReport, work: Coroutine[
             raise
         facts = {"key": row.idempotency_key, "tool": row.tool, "error": repr(error)}
         logger.error("an intent cannot be handled", extra=facts)
-        await outbox.try_later(pen, row, _LONGEST_PAUSE)
+        await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
         report.doubtful += 1
 
 
+def _call_until(config: Config) -> float:
+    """How long a claim that is asked for now may be used: later, somebody else may hold the next one."""
+    return boot_time() + config.call_window.total_seconds()
+
+
 async def _perform(
-    pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport, asked_at: float
+    pen: Pen, config: Config, decl: Declaration, row: Effect, until: float, report: DispatchReport
 ) -> None:
-    """`asked_at`: when the claim was sent, on the clock that goes on while the machine sleeps."""
     limit = call_timeout(config, decl)
     key, call = row.idempotency_key, call_of(row, limit)
-    try:
-        value = await _called(decl, call, row, limit, asked_at + config.call_window.total_seconds())
-    except _TooLate:
-        await _unused(pen, row, report)
+    if boot_time() > until:
+        await _missed(pen, row, report)
         return
+    try:
+        value = await _called(decl, call, row, limit)
     except Exception as error:
         await _failed(pen, decl, row, error, report)
         return
@@ -98,38 +102,25 @@ async def _perform(
     report.sent += 1
 
 
-class _TooLate(Exception):
-    """The claim is older than the call window (the process stood still): others may hold it for over."""
-
-
-async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta, until: float) -> Any:
+async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta) -> Any:
     args = body_of(row)
     if decl.is_async:
-        _in_time(until)
         async with asyncio.timeout(limit.total_seconds()):
             return await decl.function(call, **args)
-
-    def in_thread() -> Any:
-        _in_time(until)  # here: the thread may have had to wait for its turn
-        return decl.function(call, **args)
-
-    return await asyncio.to_thread(in_thread)
+    return await asyncio.to_thread(decl.function, call, **args)
 
 
-def _in_time(until: float) -> None:
-    if boot_time() > until:
-        raise _TooLate
-
-
-async def _unused(pen: Pen, row: Effect, report: DispatchReport) -> None:
-    """Not called under this claim.  It is certainly not done, unless an earlier call is in doubt."""
+async def _missed(pen: Pen, row: Effect, report: DispatchReport) -> None:
+    """The machine slept between the claim and the call: the claim was not used."""
     late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
     if row.earlier_doubt:
         await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, late, over=True)
+        await outbox.try_later(pen, row, "pending", timedelta(0))
+        report.doubtful += 1
     else:
         await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, late)
-    await outbox.try_later(pen, row, timedelta(0))
-    report.failed += 1
+        await outbox.try_later(pen, row, "failed", timedelta(0))
+        report.failed += 1
 
 
 async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, report: DispatchReport) -> None:
@@ -137,14 +128,14 @@ async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, re
     if is_not_done(decl, error) and not row.earlier_doubt:
         await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
         dead = row.attempts >= MOST_TRIES
-        await outbox.try_later(pen, row, None if dead else _pause(row.attempts))
+        await outbox.try_later(pen, row, "failed", None if dead else _pause(row.attempts))
         report.failed += 1
         return
     over = decl.in_doubt == "retry"
     await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, facts, over=over)
     # With a key the provider knows, the next look may be soon; else the horizon must pass first.
     if over:
-        await outbox.try_later(pen, row, _pause(row.attempts))
+        await outbox.try_later(pen, row, "pending", _pause(row.attempts))
     report.doubtful += 1
 
 
@@ -165,16 +156,16 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
     match answer:
         case Stop(outcome):
             delay = getattr(outcome, "delay", timedelta(seconds=1))
-            await outbox.try_later(pen, row, delay)
+            await outbox.try_later(pen, row, "pending", delay)
         case "ask":
             await outbox.ask(pen, row.run_id, doubt_question(row))
-            await outbox.try_later(pen, row, _LONGEST_PAUSE)
+            await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
         case _:
             horizon = config.call_window + call_timeout(config, decl)
-            asked_at = boot_time()
+            until = _call_until(config)
             again = await outbox.claim_again(pen, row, "dispatcher", horizon, settled=settled)
             if again is not None:
-                await _perform(pen, config, decl, again, report, asked_at)
+                await _perform(pen, config, decl, again, until, report)
             return
     report.doubtful += 1
 

@@ -18,6 +18,7 @@ from langgraph.errors import (
     is_invalid_resume,
 )
 
+from celegraph.agent.class_names import names_of
 from celegraph.agent.saver import ClockBehind
 from celegraph.agent.spec import RetryPolicy
 from celegraph.errors import CelegraphError, Fenced
@@ -28,6 +29,24 @@ from celegraph.ledger.values import clean_json
 _TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 # Whatever the other side asks for.
 _LONGEST_PAUSE = timedelta(days=1)
+_TRANSIENT = frozenset(
+    {
+        "httpx.TransportError",
+        "requests.exceptions.ConnectionError",
+        "requests.exceptions.Timeout",
+        "urllib3.exceptions.TimeoutError",
+        "urllib3.exceptions.ProtocolError",
+        # The ORM's own names for a lost connection: its errors are not psycopg's, they wrap them.
+        "django.db.utils.InterfaceError",
+        "django.db.utils.OperationalError",
+        "sqlalchemy.exc.InterfaceError",
+        "sqlalchemy.exc.OperationalError",
+        "smtplib.SMTPServerDisconnected",
+        "smtplib.SMTPConnectError",
+        "openai.APIConnectionError",
+        "anthropic.APIConnectionError",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -108,27 +127,7 @@ def _is_transient(error: BaseException) -> bool:
         return True
     if _status_of(error) in _TRANSIENT_STATUS:
         return True
-    # By name: these clients are the host's choice, we must not import them to know their errors.
-    names = {f"{c.__module__}.{c.__qualname__}" for c in type(error).__mro__}
-    return bool(
-        names
-        & {
-            "httpx.TransportError",
-            "requests.exceptions.ConnectionError",
-            "requests.exceptions.Timeout",
-            "urllib3.exceptions.TimeoutError",
-            "urllib3.exceptions.ProtocolError",
-            # The ORM's own names for a lost connection: its errors are not psycopg's, they wrap them.
-            "django.db.utils.InterfaceError",
-            "django.db.utils.OperationalError",
-            "sqlalchemy.exc.InterfaceError",
-            "sqlalchemy.exc.OperationalError",
-            "smtplib.SMTPServerDisconnected",
-            "smtplib.SMTPConnectError",
-            "openai.APIConnectionError",
-            "anthropic.APIConnectionError",
-        }
-    )
+    return bool(names_of(error) & _TRANSIENT)
 
 
 def _status_of(error: BaseException) -> int | None:

@@ -43,5 +43,4 @@ async def _enqueue(caller: Caller, decl: Declaration, args: dict[str, Any]) -> s
     row = await outbox.enqueue(attempt.pen, request.reservation, task_id=caller.place.task_id, execution=name)
     if row is not None:
         attempt.effects.put(row)
-        attempt.enqueued = True
     return request.reservation.key

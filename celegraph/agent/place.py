@@ -13,6 +13,8 @@ from typing import Any
 from langgraph.config import get_config
 from langgraph.runtime import ExecutionInfo, get_runtime
 
+from celegraph.agent import langgraph_words as words
+
 
 @dataclass(frozen=True)
 class Place:
@@ -89,7 +91,7 @@ def _caller(namespace: str, path: tuple[Any, ...]) -> str | None:
 
 def _task_path(path: tuple[Any, ...]) -> str:
     """ "" for a node reached by edges, "(0)" for a Send, "((entry),2)" for the third @task call."""
-    if path and path[0] == "__pregel_pull":
+    if path and path[0] == words.PULL:
         return ""
     return f"({_flat(path)})"
 
@@ -99,7 +101,7 @@ def _flat(path: tuple[Any, ...]) -> str:
     for part in path:
         if isinstance(part, tuple):
             shown.append(f"({_flat(part)})")
-        elif isinstance(part, bool) or (isinstance(part, str) and part.startswith("__pregel_")):
+        elif isinstance(part, bool) or (isinstance(part, str) and part.startswith(words.PREGEL)):
             continue
         else:
             shown.append(str(part))

@@ -1,6 +1,6 @@
 """What the errors of common clients prove, by client.  None: this rule knows nothing about the error.
 
-Errors are known by name and shape: the clients are the host's choice, we must not import them.
+Errors are known by name and shape, never by importing the client.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from traceback import walk_tb
 
+from celegraph.agent.class_names import names_of
 from celegraph.agent.effect import Verdict
 from celegraph.errors import InvalidValue
 
@@ -152,11 +153,6 @@ def database(error: BaseException) -> Verdict | None:
         # psycopg sets `pgconn` when the attempt to connect failed, and only then.
         return "not_done" if getattr(error, "pgconn", None) is not None else "doubt"
     return None
-
-
-def names_of(error: BaseException) -> set[str]:
-    """The dotted names of the error's class and its bases."""
-    return {f"{c.__module__}.{c.__qualname__}" for c in type(error).__mro__}
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:

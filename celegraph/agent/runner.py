@@ -13,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from celegraph.agent import advice
+from celegraph.agent import langgraph_words as words
 from celegraph.agent.asking import ask_for, resume_value
 from celegraph.agent.attempt import Attempt, Unwind, enter
 from celegraph.agent.failures import (
@@ -151,7 +152,7 @@ async def _input(go: _Drive, action: Start | Resume | Continue, situation: Situa
             if isinstance(go.graph, CompiledStateGraph):
                 return go.attempt.run.input
             # The body of an @entrypoint starts before LangGraph has stored its input; so store it first.
-            await go.graph.aupdate_state(go.config, go.attempt.run.input, as_node="__input__")
+            await go.graph.aupdate_state(go.config, go.attempt.run.input, as_node=words.INPUT)
             return None
         case Resume(decisions):
             pending = {i.id: i for i in situation.interrupts}
@@ -171,7 +172,7 @@ async def _invoke(go: _Drive, given: Any) -> BaseException | None:
     )
     try:
         async for values in stream:
-            if not (isinstance(values, dict) and "__interrupt__" in values):
+            if not (isinstance(values, dict) and words.INTERRUPT in values):
                 go.output, go.has_output = values, True
     except Unwind as unwind:
         return unwind

@@ -11,18 +11,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Interrupt, PregelTask, Send, StateSnapshot
 
+from celegraph.agent import langgraph_words as words
 from celegraph.agent.attempt import Attempt
 from celegraph.agent.graphs import Graph
 from celegraph.ledger import approvals, checkpoints
 from celegraph.ledger.approvals import Approval
-
-# LangGraph's channels for pending Sends, edges and errors; public in every checkpoint it writes.
-_TASKS_CHANNEL = "__pregel_tasks"
-_BRANCH = "branch:to:"
-_PUSH = "__pregel_push"
-_ERROR = "__error__"
-_HANDLED = "__error_source_node__"
-_NULL_TASK = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True)
@@ -43,8 +36,8 @@ class Situation:
     def failed(self) -> bool:
         """Tasks have stored an error, and no handler of the graph's own is at work on it."""
         writes = (self.head and self.head.pending_writes) or ()
-        handled = {task_id for task_id, channel, _ in writes if channel == _HANDLED}
-        return any(channel == _ERROR and task_id not in handled for task_id, channel, _ in writes)
+        handled = {task_id for task_id, channel, _ in writes if channel == words.ERROR_SOURCE_NODE}
+        return any(channel == words.ERROR and task_id not in handled for task_id, channel, _ in writes)
 
     @property
     def tasks(self) -> tuple[PregelTask, ...]:
@@ -65,9 +58,13 @@ async def look(attempt: Attempt, graph: Graph, config: RunnableConfig) -> Situat
     head = attempt.saver.head[0]
     if head is None:
         return Situation(None, None, {})
+    unknown = await _unknown(attempt, graph, head, snapshot)
+    if not snapshot.tasks and not unknown:
+        # Nobody's answer can matter any more; the settle of an end takes in what is still open.
+        return Situation(head, snapshot, {})
     attempt.approvals = await approvals.of_run(attempt.pen, attempt.run_id)
     questions = {a.interrupt_id: a for a in attempt.approvals if a.interrupt_id is not None}
-    return Situation(head, snapshot, questions, await _unknown(attempt, graph, head, snapshot))
+    return Situation(head, snapshot, questions, unknown)
 
 
 async def _unknown(
@@ -75,10 +72,11 @@ async def _unknown(
 ) -> tuple[str, ...]:
     """Pending work that today's graph does not know: LangGraph would drop it without a word."""
     values = head.checkpoint["channel_values"]
-    dead = {c.removeprefix(_BRANCH) for c in values if c.startswith(_BRANCH)} - set(graph.nodes)
-    sends = values.get(_TASKS_CHANNEL) or ()
+    edges = {c.removeprefix(words.BRANCH_TO) for c in values if c.startswith(words.BRANCH_TO)}
+    dead = edges - set(graph.nodes)
+    sends = values.get(words.TASKS) or ()
     dead |= {s.node for s in sends if isinstance(s, Send)} - set(graph.nodes)
-    known = {task.id for task in snapshot.tasks} | {_NULL_TASK}
+    known = {task.id for task in snapshot.tasks} | {words.NULL_TASK_ID}
     orphans = {task_id for task_id, *_ in head.pending_writes or ()} - known
     if orphans and not dead:
         orphans -= await _called_by(attempt, head, snapshot)
@@ -91,17 +89,10 @@ async def _unknown(
 async def _called_by(attempt: Attempt, head: CheckpointTuple, snapshot: StateSnapshot) -> set[str]:
     """The @tasks of these tasks, and theirs: finished ones keep their results while the caller goes on."""
     called = await checkpoints.called_tasks(attempt.pen, attempt.run_id, head.checkpoint["id"])
-    callers = [_path_text(task.path) for task in snapshot.tasks]
+    callers = [words.path_text(task.path) for task in snapshot.tasks]
     family = set()
     for task_id, path in sorted(called.items(), key=lambda item: len(item[1])):
-        if any(path.startswith(f"~{_PUSH}, {caller},") for caller in callers):
+        if any(path.startswith(f"~{words.PUSH}, {caller},") for caller in callers):
             family.add(task_id)
             callers.append(path)
     return family
-
-
-def _path_text(path: object) -> str:
-    """A task's path as LangGraph stores it beside the task's writes."""
-    if isinstance(path, tuple):
-        return f"~{', '.join(_path_text(part) for part in path)}"
-    return f"{path:010d}" if isinstance(path, int) else str(path)

@@ -6,7 +6,7 @@ of the node itself, "~" a call made beside others in no order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from celegraph.ledger.effects import Effect
@@ -29,7 +29,7 @@ class Slots:
     two parallel calls must not get one slot.
     """
 
-    def __init__(self, rows: Iterable[Effect]):
+    def __init__(self, rows: Collection[Effect]):
         self._last: dict[str, int] = {}
         for row in rows:
             prefix, number = _parts(row.slot)

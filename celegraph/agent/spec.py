@@ -19,6 +19,7 @@ from pydantic import (
     field_serializer,
 )
 
+from celegraph.agent.class_names import names_of
 from celegraph.config import Positive, parse_duration
 from celegraph.errors import ConfigError
 from celegraph.ledger.values import MAX_SPAN
@@ -82,7 +83,7 @@ class RetryPolicy(BaseModel):
 
     def covers(self, error: BaseException) -> bool:
         """The host asked for retries of this kind of error."""
-        names = {f"{c.__module__}.{c.__qualname__}" for c in type(error).__mro__}
+        names = names_of(error)
         return any((k in names) if isinstance(k, str) else isinstance(error, k) for k in self.retry_on)
 
 

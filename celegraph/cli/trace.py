@@ -15,6 +15,7 @@ from celegraph.ledger.runs import Event
 
 # What may be printed of an event.  A list of what is safe: a drift's event holds both calls' arguments.
 _SHOWN = (
+    "about",
     "agent",
     "answer",
     "approval_id",
@@ -25,13 +26,17 @@ _SHOWN = (
     "crashes",
     "hangs",
     "key",
+    "late",
     "next",
+    "node",
     "ns",
     "on_timeout",
     "reason",
     "slot",
     "status",
     "step",
+    "text",
+    "tokens",
     "tool",
     "worker",
 )

@@ -34,9 +34,22 @@ def as_ours(error: psycopg.Error) -> BaseException:
     return error
 
 
+def in_log(error: BaseException) -> str:
+    """An error as a log may show it: its class, and of a lost connection what is the matter with it.
+
+    Everything else that PostgreSQL says may quote a row or a value, and those are the customer's.
+    """
+    name = type(error).__name__
+    return f"{name}: {_first_line(error)}" if is_lost(error) else name
+
+
 def in_words(error: BaseException) -> str | None:
     """A database's error as one line for a person; None for any other error."""
     if not isinstance(error, psycopg.Error):
         return None
-    said = str(error).strip().split("\n")[0] or type(error).__name__
+    said = _first_line(error) or type(error).__name__
     return f"the database cannot be used: {said}" if is_lost(error) else f"the database refuses: {said}"
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0]

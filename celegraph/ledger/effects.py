@@ -240,7 +240,7 @@ class Resolution:
     error: Mapping[str, Any] | None = None
     certain: bool = False  # the provider itself says that it did nothing: no horizon to wait for
     decision: Mapping[str, Any] | None = None
-    about: int | None = None  # the number of the call that was asked about; None: whichever is the last
+    attempts: int | None = None  # the call that was asked about, when a question was answered
 
 
 async def resting_doubts(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
@@ -274,7 +274,7 @@ def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
         "result": Jsonb(resolution.result),
         "error": Jsonb(dict(resolution.error)) if resolution.error else None,
         "certain": resolution.certain,
-        "about": resolution.about,
+        "attempts": resolution.attempts,
         "again": resolution.status == "failed" and not _is_final(resolution.error),
         "decision": Jsonb(dict(resolution.decision or {"verb": "answer"})),
     }

@@ -53,18 +53,9 @@ async def begin(pen: Pen, run_id: str, worker_id: str, config: Config) -> Run | 
     return None if row is None else Run.from_row(row)
 
 
-@dataclass(frozen=True)
-class Recovered:
-    """What became of a run whose owner is gone; `sleeps` when its next start waits a while."""
-
-    run_id: str
-    status: str
-    sleeps: bool
-    cause: str
-
-
-async def recover_under_lock(pen: Pen, run_id: str) -> Recovered | None:
-    """running -> ready | quarantined, by a doorbell that got the lock of a run still called running.
+async def recover_under_lock(pen: Pen, run_id: str) -> str | None:
+    """running -> ready | quarantined | cancelled, by a doorbell that got the lock of a run still called
+    running; returns the new status.
 
     Holding the lock proves the owner gone, so its death is counted here, in the sweep's own statement.
     """
@@ -73,13 +64,16 @@ async def recover_under_lock(pen: Pen, run_id: str) -> Recovered | None:
         return None
     params = {"run_id": run_id, "epoch": row["epoch"], "cause": "crashed"}
     found = await pen.fetch_one(Q.recover, params)
-    return None if found is None else Recovered(**found)
+    return None if found is None else str(found["status"])
 
 
-def recover(conn: Conn, run_id: str, epoch: int, cause: str) -> Recovered | None:
-    """running -> ready | quarantined | cancelled, if `epoch` is still the newest.  None: it moved."""
+def recover(conn: Conn, run_id: str, epoch: int, cause: str) -> str | None:
+    """running -> ready | quarantined | cancelled, if `epoch` is still the newest; returns the new status.
+
+    None: it moved.
+    """
     row = conn.execute(Q.recover, {"run_id": run_id, "epoch": epoch, "cause": cause}).fetchone()
-    return None if row is None else Recovered(**row)
+    return None if row is None else str(row["status"])
 
 
 @dataclass(frozen=True)

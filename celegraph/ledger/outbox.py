@@ -65,9 +65,10 @@ async def doubtful(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
     return [Effect.from_row(r) for r in await pen.fetch(Q.doubtful, {"tools": tools, "limit": limit})]
 
 
-async def try_later(pen: Pen, row: Effect, delay: timedelta | None) -> None:
-    """Look at this intent again after `delay`; None makes it a dead letter."""
-    await pen.fetch(Q.try_later, {"key": row.idempotency_key, "attempts": row.attempts, "delay": delay})
+async def try_later(pen: Pen, row: Effect, status: str, delay: timedelta | None) -> None:
+    """Look at this intent again after `delay` if it still has this status; None makes it a dead letter."""
+    params = {"key": row.idempotency_key, "attempts": row.attempts, "status": status, "delay": delay}
+    await pen.fetch(Q.try_later, params)
 
 
 async def settle_intent(pen: Pen, key: str) -> None:

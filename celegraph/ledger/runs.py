@@ -151,7 +151,7 @@ def events(conn: Conn, run_id: str, *, after: int = 0, limit: int = 10_000) -> l
 
 def record_event(conn: Conn, run_id: str, kind: str, data: Mapping[str, Any]) -> None:
     """Append one event that belongs to no transition."""
-    conn.execute(Q.record_event, {"run_id": run_id, "epoch": None, "kind": kind, "data": json.dumps(data)})
+    conn.execute(Q.record_event, {"run_id": run_id, "kind": kind, "data": json.dumps(data)})
 
 
 def cancel(conn: Conn, run_id: str, reason: str) -> str:

@@ -63,7 +63,7 @@ def sweep_once(
     # Booked last, so that what was just made ready is rung by this very sweep.
     report.ring = _ids(conn.execute(Q.due_rings, {"limit": limit}).fetchall())
     report.ring += _lost(conn, limit, queued)
-    conn.execute(Q.tick, {"name": "sweep", "report": json.dumps(report.counts())})
+    record_tick(conn, "sweep", report.counts())
     return report
 
 
@@ -89,8 +89,7 @@ def _recover_page(conn: Conn, candidates: Sequence[Mapping[str, Any]], report: S
             cause = "hung"
         else:
             continue
-        moved = recover(conn, run["run_id"], run["epoch"], cause)
-        if moved is None:
+        if recover(conn, run["run_id"], run["epoch"], cause) is None:
             continue
         report.recovered.append(run["run_id"])
         if holder is not None:

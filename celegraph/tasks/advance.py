@@ -15,7 +15,7 @@ from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
-from celegraph.ledger.db_errors import is_lost
+from celegraph.ledger.db_errors import in_log, is_lost
 from celegraph.ledger.outcomes import Abandoned, Failed, Outcome, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
@@ -86,11 +86,11 @@ def advance(inst: Installation, run_id: str) -> Advanced:
 async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> Advanced:
     pen, locked = await _lock(slot, run_id)
     if not locked:
-        return Advanced(await _status(pen, run_id))
+        return Advanced(await leases.status(pen, run_id))
     held.run = await _begin(inst, pen, run_id)
     if held.run is None:
         await leases.release(pen)
-        return Advanced(await _status(pen, run_id))
+        return Advanced(await leases.status(pen, run_id))
     attempt, outcome, mark = await _attempt(inst, slot, pen, held.run)
     clean = await _leftovers(slot, attempt)
     settled = await settle(attempt, outcome, mark)
@@ -133,13 +133,9 @@ async def _try_for_a_while(pen: Pen, run_id: str) -> bool:
 async def _begin(inst: Installation, pen: Pen, run_id: str) -> Run | None:
     run = await leases.begin(pen, run_id, inst.worker_id(), inst.config)
     if run is None and (found := await leases.recover_under_lock(pen, run_id)):
-        logger.warning("owner is gone", extra={"run_id": run_id, "status": found.status})
+        logger.warning("owner is gone", extra={"run_id": run_id, "status": found})
         run = await leases.begin(pen, run_id, inst.worker_id(), inst.config)
     return run
-
-
-async def _status(pen: Pen, run_id: str) -> str | None:
-    return await leases.status(pen, run_id)
 
 
 async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[Attempt, Outcome, str | None]:
@@ -213,7 +209,7 @@ def _hand_back(inst: Installation, run: Run, cause: str) -> None:
                 leases.recover(conn, run.run_id, run.epoch, cause)
             return
         except Exception as error:
-            logger.warning("could not hand the run back", extra={"run_id": run.run_id, "error": repr(error)})
+            logger.warning("run not handed back", extra={"run_id": run.run_id, "error": in_log(error)})
 
 
 def _fail_elsewhere(inst: Installation, run: Run, error: Exception) -> Advanced:

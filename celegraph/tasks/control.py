@@ -10,7 +10,7 @@ from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.runs import Event, Run
 from celegraph.tasks.installation import installation
-from celegraph.tasks.ring import ring
+from celegraph.tasks.ring import ring_ready
 
 
 def get_run(run_id: str) -> Run:
@@ -91,6 +91,4 @@ def _make_ready(run_id: str, verb: str, by: str | None) -> None:
     inst = installation()
     with ledger(inst.config) as conn:
         runs.make_ready(conn, run_id, verb, by)
-    if not ring(inst, [run_id]):
-        with ledger(inst.config) as conn:
-            runs.rung(conn, [run_id])
+    ring_ready(inst, [run_id])

@@ -19,7 +19,7 @@ from celegraph.ledger.values import check_json
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import Installation, installation
 from celegraph.tasks.resolve import resolve_question
-from celegraph.tasks.ring import ring
+from celegraph.tasks.ring import ring_ready
 
 logger = logging.getLogger("celegraph")
 
@@ -145,15 +145,7 @@ def wake_and_ring(inst: Installation, run_id: str) -> None:
         with ledger(inst.config) as conn:
             if not wake(conn, run_id):
                 return
-        if not ring(inst, [run_id]):
-            _note_rung(inst, run_id)
+        ring_ready(inst, [run_id])
     except Exception as error:
         # The decision is committed; failing the caller now would say that it is not.
         logger.warning("run not woken at once", extra={"run_id": run_id, "error": type(error).__name__})
-
-
-def _note_rung(inst: Installation, run_id: str) -> None:
-    from celegraph.ledger.runs import rung
-
-    with ledger(inst.config) as conn:
-        rung(conn, [run_id])

@@ -9,7 +9,7 @@ from celegraph.agent.reconcile import reconcile_once
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.sweep import record_tick, wake
 from celegraph.tasks.installation import Installation
-from celegraph.tasks.ring import ring
+from celegraph.tasks.ring import ring_ready
 from celegraph.tasks.slot import Slot, current_slot
 
 logger = logging.getLogger("celegraph")
@@ -39,7 +39,7 @@ def reconcile(inst: Installation) -> int:
     happened = slot.run(work(slot))
     with ledger(inst.config) as conn:
         ready = [run_id for run_id in dict.fromkeys(happened) if wake(conn, run_id)]
-    ring(inst, ready)
+    ring_ready(inst, ready)
     _note(inst, "reconcile", {"happened": len(happened)})
     return len(happened)
 

@@ -19,6 +19,7 @@ from celegraph.agent.runner import CANCEL
 from celegraph.config import Config
 from celegraph.ledger import leases
 from celegraph.ledger.connect import Conn, connect
+from celegraph.ledger.db_errors import in_log
 from celegraph.ledger.leases import Beat
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Heart:
                     self._heed(attempt, leases.look(self._connection(), attempt.run_id, attempt.epoch))
             except Exception as error:
                 # The database may be back at the next beat; the lease is long enough for several.
-                logger.warning("heartbeat failed", extra={"run_id": attempt.run_id, "error": repr(error)})
+                logger.warning("heartbeat failed", extra={"run_id": attempt.run_id, "error": in_log(error)})
                 self._drop()
 
     def _connection(self) -> Conn:

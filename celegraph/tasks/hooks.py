@@ -32,4 +32,4 @@ def _call(hooks: list[Hook]) -> None:
             hook()
         except Exception as error:
             # Housekeeping: a node that needs what could not be put in order fails by itself.
-            logger.warning("hook failed", extra={"error": repr(error)})
+            logger.warning("hook failed", extra={"error": type(error).__name__})

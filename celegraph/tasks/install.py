@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 from celery.local import Proxy
 
-from celegraph.beat_schedule import beat_schedule
+from celegraph.beat_schedule import DISPATCH, ESCALATE, RECONCILE, SWEEP, beat_schedule
 from celegraph.errors import ConfigError, RunFailed
 from celegraph.tasks import periodic
 from celegraph.tasks.installation import Installation, installation, remember
@@ -87,23 +87,23 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
 
         return bodies.run_doorbell(inst, run_id)
 
-    @app.task(name="celegraph.sweep_leases", **_TICK_OPTIONS)
+    @app.task(name=SWEEP, **_TICK_OPTIONS)
     def sweep_leases() -> None:
         periodic.sweep(inst)
 
-    @app.task(name="celegraph.dispatch_outbox", **_TICK_OPTIONS)
+    @app.task(name=DISPATCH, **_TICK_OPTIONS)
     def dispatch_outbox() -> None:
         from celegraph.tasks import dispatch
 
         dispatch.dispatch(inst)
 
-    @app.task(name="celegraph.reconcile_effects", **_TICK_OPTIONS)
+    @app.task(name=RECONCILE, **_TICK_OPTIONS)
     def reconcile_effects() -> None:
         from celegraph.tasks import dispatch
 
         dispatch.reconcile(inst)
 
-    @app.task(name="celegraph.escalate_approvals", **_TICK_OPTIONS)
+    @app.task(name=ESCALATE, **_TICK_OPTIONS)
     def escalate_approvals() -> None:
         periodic.escalate(inst)
 

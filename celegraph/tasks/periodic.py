@@ -11,7 +11,7 @@ from celegraph.ledger.approvals import Expired
 from celegraph.ledger.connect import Conn, ledger
 from celegraph.ledger.sweep import SweepReport, record_tick, sweep_once, unring, wake
 from celegraph.tasks.installation import Installation
-from celegraph.tasks.ring import depth, ring
+from celegraph.tasks.ring import depth, ring, ring_ready
 
 logger = logging.getLogger("celegraph")
 
@@ -42,10 +42,7 @@ def escalate(inst: Installation) -> dict[str, int]:
                 ready.append(question.run_id)
         report = {"expired": len(expired), "woken": len(ready)}
         record_tick(conn, "escalate", report)
-    if ready:
-        missed = set(ring(inst, ready))
-        with ledger(inst.config) as conn:
-            runs.rung(conn, [r for r in ready if r not in missed])
+    ring_ready(inst, ready)
     return report
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 
-TICKS = frozenset(
-    f"celegraph.{duty}"
-    for duty in ("sweep_leases", "escalate_approvals", "dispatch_outbox", "reconcile_effects")
-)
+from celegraph.beat_schedule import TICKS
 
 # Celery's loggers that speak of single tasks: received, succeeded, sending due task.
 _LOGGERS = ("celery.worker.strategy", "celery.app.trace", "celery.beat")

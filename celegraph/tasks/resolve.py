@@ -19,13 +19,13 @@ ANSWERS: tuple[Answer, ...] = ("happened", "did_not_happen", "skip")
 class NotResolvable(LedgerError):
     """The effect is not in doubt any more, or a call may still be under way; the message says which."""
 
-    def __init__(self, effect: Effect, answer: str, about: int | None = None):
-        if about not in (None, effect.attempts):
-            problem = f"this is about call number {about}, and number {effect.attempts} was made since"
-        elif effect.done:
+    def __init__(self, effect: Effect, answer: str, asked: int | None = None):
+        if effect.done:
             problem = f"it is {effect.status}: what has happened cannot be undone here"
         elif effect.status != "pending":
             problem = f"it is {effect.status}"
+        elif asked not in (None, effect.attempts):
+            problem = f"call number {asked} was asked about, and number {effect.attempts} was made since"
         else:
             problem = (
                 f"a call may still be under way for {effect.doubt_in_s or 0:.0f} s; until then only"
@@ -93,7 +93,7 @@ def resolve_question(
     if asked.status != "open":
         return False
     assert asked.idempotency_key is not None
-    _resolve(conn, asked.idempotency_key, value, ref=None, by=by, note=note, result=None, about=asked.ask)
+    _resolve(conn, asked.idempotency_key, value, ref=None, by=by, note=note, result=None, attempts=asked.ask)
     return True
 
 
@@ -106,7 +106,7 @@ def _resolve(
     by: str,
     note: str | None,
     result: Any,
-    about: int | None = None,
+    attempts: int | None = None,
 ) -> str:
     if answer not in ANSWERS:
         raise LedgerError(f"unknown answer {answer!r}; use one of {', '.join(ANSWERS)}")
@@ -123,11 +123,11 @@ def _resolve(
         result=encode_result(result if result is not None else ref) if answer == "happened" else None,
         error=error,
         decision={"verb": "answer", "value": answer},
-        about=about,
+        attempts=attempts,
     )
     run_id = effects.resolve(conn, key, resolution)
     if run_id is None:
-        raise NotResolvable(effects.get_effect(conn, key), answer, about)
+        raise NotResolvable(effects.get_effect(conn, key), answer, attempts)
     return run_id
 
 

@@ -16,6 +16,8 @@ from kombu import Connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from celegraph.ledger import runs
+from celegraph.ledger.connect import ledger
 from celegraph.tasks import queues
 from celegraph.tasks.installation import Installation
 
@@ -80,7 +82,7 @@ def _drop() -> None:
         try:
             connection.release()
         except Exception as error:
-            logger.debug("broker connection did not close", extra={"error": repr(error)})
+            logger.debug("broker connection did not close", extra={"error": type(error).__name__})
 
 
 def publish(inst: Installation, task: Task[Any, Any], run_id: str, agent: str | None, **options: Any) -> bool:
@@ -131,6 +133,15 @@ def ring(inst: Installation, run_ids: Sequence[str]) -> list[str]:
         if not publish(inst, task, run_id, None):
             return list(run_ids[i:])
     return []
+
+
+def ring_ready(inst: Installation, run_ids: Sequence[str]) -> None:
+    """Ring runs that have just been made ready, and book it; what the broker did not take the sweep rings."""
+    missed = set(ring(inst, run_ids))
+    taken = [run_id for run_id in run_ids if run_id not in missed]
+    if taken:
+        with ledger(inst.config) as conn:
+            runs.rung(conn, taken)
 
 
 def depth(inst: Installation) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ from celegraph.config import parse_duration
 from celegraph.errors import ConfigError, InvalidValue, TaskOptionRefused
 from celegraph.ledger import runs
 from celegraph.ledger.borrow import borrowed
-from celegraph.ledger.connect import AnyConn, ledger
+from celegraph.ledger.connect import ledger
 from celegraph.ledger.runs import Admission
 from celegraph.ledger.values import check_json, check_run_id, check_span
 from celegraph.tasks import transactions
@@ -43,14 +42,6 @@ _IGNORED = {
     "parent_id",
     "chain",
 }
-
-
-@dataclass(frozen=True)
-class Request:
-    """Checked arguments of one start: nothing has been written yet."""
-
-    admission: Admission
-    options: Mapping[str, Any]
 
 
 def check_request(
@@ -142,12 +133,8 @@ def admit(inst: Installation, admission: Admission, connection: object) -> RunRe
     if connection is None:
         raise ConfigError("start_run.admit needs connection=: the open connection whose transaction it joins")
     with borrowed(connection, inst.config.schema_name) as conn:
-        _admit_on(conn, admission)
+        runs.admit(conn, admission)
     return RunResult(admission.run_id, inst)
-
-
-def _admit_on(conn: AnyConn, admission: Admission) -> None:
-    runs.admit(conn, admission)
 
 
 class StartRun:

@@ -14,6 +14,7 @@ from celery.utils.text import str_to_list
 
 from celegraph.errors import CelegraphError
 from celegraph.ledger.connect import ledger
+from celegraph.ledger.db_errors import in_log
 from celegraph.ledger.sweep import last_tick
 from celegraph.tasks import drain, periodic, queues, revoke
 from celegraph.tasks.fitness import check_worker
@@ -107,7 +108,7 @@ def _sweep_when_nobody_does(inst: Installation) -> None:
                 periodic.escalate(inst)
             started = False
         except Exception as error:
-            logger.warning("sweep failed", extra={"error": repr(error)})
+            logger.warning("sweep failed", extra={"error": in_log(error)})
         _pause.wait(_LOOK_EVERY)
 
 

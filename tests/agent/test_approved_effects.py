@@ -168,6 +168,10 @@ def test_a_question_reached_again_with_other_arguments_is_asked_again(
 
     assert run.status == "waiting"
     assert [a.args for a in run.approvals] == [{"order": "o-1", "cents": 50}, {"order": "o-1", "cents": 500}]
+    first, again = (a.prompt for a in run.approvals)
+    assert first == "Refund?"
+    assert again.startswith("Refund?\n\nAsked again")
+    assert '"cents": 50' in again
 
     run.resume(["approve"])
     assert [line for line in log.lines if line != "node"] == ["refund o-1 500"]

@@ -15,6 +15,7 @@ from celegraph.errors import EffectNotDone, EffectSkipped
 from celegraph.ledger.leases import Settled
 from celegraph.ledger.outcomes import Outcome, Waiting
 from celegraph.tasks import advance
+from celegraph.tasks.decide import decide
 from celegraph.tasks.installation import using
 from celegraph.tasks.resolve import NotResolvable, resolve_effect
 from celegraph.tasks.settle import settle
@@ -453,13 +454,20 @@ def test_the_sweep_closes_a_question_whose_answer_came_first_and_wakes_its_run(
     assert run.output["seen"] == ["late reply"]
 
 
-def test_an_answer_about_an_earlier_call_says_nothing_of_a_later_one(drive: Driver, log: Log) -> None:
-    run = in_doubt(drive, log, "answer-stale")
-    run.pass_time("2m")
-    with connection(run) as conn:  # a look-up has said no meanwhile, and the call was made again
-        conn.execute("UPDATE effects SET attempts = 2")
+def test_an_answer_about_an_earlier_call_does_not_settle_a_later_one(drive: Driver, log: Log) -> None:
+    @effect("transfer")
+    def transfer(call: EffectCall) -> str:
+        log("act")
+        raise TimeoutError("no answer")
 
-    with using(run.installation), pytest.raises(NotResolvable, match="number 2 was made since"):
-        celegraph.decide(run.approvals[0].approval_id, "answer", value="did_not_happen", by="ada")
+    run = drive(chain(lambda state: transfer() and None), {}, settings={"effect_timeout": "1s"})
+    (question,) = run.approvals
+    with connection(run) as conn:
+        # As if a look-up had since allowed another call, which is in doubt now.
+        conn.execute("UPDATE effects SET attempts = 2 WHERE run_id = %s", (run.run_id,))
 
-    assert run.effects[0].status == "pending"
+        with (
+            using(run.installation),
+            pytest.raises(NotResolvable, match="number 1 was asked about"),
+        ):
+            decide(question.approval_id, "answer", value="happened", by="ada", connection=conn)

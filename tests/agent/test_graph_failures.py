@@ -223,12 +223,11 @@ def test_a_failed_run_that_is_retried_goes_on_where_it_stood(drive: Driver, log:
     assert log.lines == ["first", "second", "second"]
 
 
-def test_an_error_with_a_lone_surrogate_in_its_message_fails_the_run_at_once(drive: Driver, log: Log) -> None:
-    def node(state: State) -> None:
-        log("node")
-        raise ValueError("no such file: \udcff")
+def test_an_error_whose_message_postgresql_cannot_hold_fails_the_run_all_the_same(drive: Driver) -> None:
+    def broken(state: State) -> None:
+        raise ValueError("half a character: \ud800, and a NUL: \0")
 
-    run = drive(chain(node), {})
+    run = drive(chain(broken), {})
 
-    assert (run.status, run.run.error["message"]) == ("failed", "no such file: \ufffd")
-    assert log.lines == ["node"]
+    assert run.status == "failed"
+    assert run.run.error["message"] == "half a character: \ufffd, and a NUL: \ufffd"

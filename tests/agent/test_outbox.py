@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.func import entrypoint, task
+from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy
 
 from celegraph import EffectCall, effect
-from celegraph.agent import dispatch as dispatching
-from celegraph.agent.attempt import boot_time
 from celegraph.ledger import effects, outbox
 from celegraph.ledger.connect import ledger
-from celegraph.ledger.effects import Effect, Resolution
+from celegraph.ledger.effects import Resolution
 from celegraph.tasks.dispatch import dispatch
-from celegraph.tasks.slot import current_slot
-from celegraph.testing.driver import Driven, Driver
+from celegraph.testing.driver import Driver
 from tests.support.driving import connection, kinds
 from tests.support.log import Log
 from tests.support.shapes import State, chain
@@ -40,15 +42,6 @@ def _mail(log: Log, tool: str, behave: Callable[[EffectCall, str], None] = lambd
 
 def _mails(log: Log) -> Counter[str]:
     return Counter(line.removeprefix("mail ") for line in log.lines if line.startswith("mail"))
-
-
-def _let_pass(run: Driven, by: timedelta) -> None:
-    with connection(run) as conn:
-        conn.execute(
-            "UPDATE effects SET next_try_at = next_try_at - %(by)s, doubt_after = doubt_after - %(by)s"
-            " WHERE run_id = %(run_id)s",
-            {"by": by, "run_id": run.run_id},
-        )
 
 
 def test_an_intent_is_performed_after_its_node_is_durable_and_read_by_its_handle(
@@ -128,7 +121,7 @@ def test_a_refused_intent_backs_off_and_becomes_a_dead_letter_that_a_person_rele
     run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
     for _ in range(20):
         dispatch(run.installation)
-        _let_pass(run, timedelta(hours=1))
+        run.pass_time(timedelta(hours=1))
     assert run.effects[0].attempts == 8
     assert run.effects[0].status == "failed"
     refusing = False
@@ -153,12 +146,68 @@ def test_an_intent_in_doubt_is_tried_again_with_its_key(lonely_drive: Driver, lo
     mail = _mail(log, "outbox-doubt", behave)
     run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
     dispatch(run.installation)
-    _let_pass(run, timedelta(minutes=5))
+    run.pass_time(timedelta(minutes=5))
     dispatch(run.installation)
 
     assert len(keys) == 2
     assert len(set(keys)) == 1
     assert run.effects[0].status == "sent"
+
+
+def test_a_node_is_never_durable_without_the_release_of_its_intents(
+    lonely_drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mail = _mail(log, "outbox-order")
+    write = AsyncPostgresSaver.aput_writes
+
+    async def late_and_lost(saver: AsyncPostgresSaver, *args: Any) -> None:
+        if not log.count("node") or log.count("lost"):
+            await write(saver, *args)
+            return
+        log("lost")
+        # LangGraph sends the step's checkpoint meanwhile; it has every chance to be faster.
+        await asyncio.sleep(0.1)
+        saver.conn.pgconn.finish()  # type: ignore[union-attr]
+        raise psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(AsyncPostgresSaver, "aput_writes", late_and_lost)
+
+    def node(state: State) -> None:
+        log("node")
+        mail.enqueue("ada@example.org")
+
+    run = lonely_drive(chain(node, lambda state: None), {})
+    dispatch(run.installation)
+
+    assert run.status == "finished"
+    assert log.lines == ["node", "lost", "node", "mail ada@example.org"]
+
+
+@pytest.mark.parametrize("claim", [1, 2], ids=["first claim", "claim after a doubt"])
+def test_a_dispatcher_that_slept_between_claim_and_call_does_not_call(
+    lonely_drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch, claim: int
+) -> None:
+    def behave(call: EffectCall, to: str) -> None:
+        log(f"call {call.attempt}")
+        if call.attempt < claim:
+            raise TimeoutError("no answer")
+
+    mail = _mail(log, f"outbox-slept-{claim}", behave)
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    for _ in range(1, claim):
+        dispatch(run.installation)
+        run.pass_time(timedelta(minutes=5))
+    clock = itertools.chain([0.0], itertools.repeat(3600.0))
+    with monkeypatch.context() as slept:
+        slept.setattr("celegraph.agent.dispatch.boot_time", lambda: next(clock))
+        dispatch(run.installation)
+
+    run.pass_time(timedelta(minutes=5))
+    dispatch(run.installation)
+
+    assert log.count(f"call {claim}") == 0
+    assert log.count(f"call {claim + 1}") == 1
+    assert _mails(log) == Counter(["ada@example.org"])
 
 
 def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_moves_it(
@@ -173,10 +222,10 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
 
     run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
     dispatch(run.installation)
-    _let_pass(run, timedelta(minutes=5))
+    run.pass_time(timedelta(minutes=5))
     for _ in range(3):
         dispatch(run.installation)
-        _let_pass(run, timedelta(minutes=30))
+        run.pass_time(timedelta(minutes=30))
     assert [a.kind for a in run.approvals] == ["doubt"]
     assert log.count("mail ada@example.org") == 1
 
@@ -201,45 +250,12 @@ def test_a_look_up_that_answers_nonsense_does_not_keep_other_intents_back(
     mail = _mail(log, "outbox-patient")
     run = lonely_drive(chain(lambda state: bad.enqueue("bob@example.org") and None), {})
     dispatch(run.installation)
-    _let_pass(run, timedelta(minutes=5))
+    run.pass_time("5m")
     run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
 
     dispatch(run.installation)
 
     assert _mails(log) == Counter(["ada@example.org"])
-
-
-@pytest.mark.parametrize("stopped_for", [0.0, 10.0])
-def test_a_dispatcher_that_stood_still_after_its_claim_does_not_call_under_it(
-    lonely_drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch, stopped_for: float
-) -> None:
-    mail = _mail(log, f"outbox-stopped-{stopped_for}")
-    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
-    claim = outbox.claim_next
-
-    async def stopped_after(*args: Any) -> Effect | None:
-        row = await claim(*args)
-        if row is not None:
-            monkeypatch.setattr(dispatching, "boot_time", lambda: boot_time() + stopped_for)
-        return row
-
-    with monkeypatch.context() as patched:
-        patched.setattr(outbox, "claim_next", stopped_after)
-        patched.setattr(dispatching, "MOST_TRIES", 1)
-        report = dispatch_of_one(run)
-
-    assert (report.sent, report.failed) == ((0, 1) if stopped_for else (1, 0))
-    assert len(log.lines) == report.sent
-
-
-def dispatch_of_one(run: Driven) -> dispatching.DispatchReport:
-    """One claim only."""
-    slot = current_slot(run.installation.config)
-
-    async def work() -> dispatching.DispatchReport:
-        return await dispatching.dispatch_once(await slot.ready_pen(), run.installation.config, limit=1)
-
-    return slot.run(work())
 
 
 @pytest.mark.parametrize("tasks", [False, True])
@@ -291,3 +307,25 @@ def test_what_a_node_calls_between_its_intents_does_not_count_as_another_pass(
     dispatch(run.installation)
 
     assert _mails(log) == Counter(["first@example.org", "second@example.org"])
+
+
+def test_a_node_that_failed_releases_nothing_also_when_the_graph_handles_its_error(
+    lonely_drive: Driver, log: Log
+) -> None:
+    mail = _mail(log, "outbox-handled")
+
+    def node(state: State) -> State:
+        mail.enqueue("ada@example.org")
+        raise LookupError("not today")
+
+    def handle(state: State) -> State:
+        return {"seen": ["handled"]}
+
+    graph = StateGraph(State)
+    graph.add_node("node", node, error_handler=handle)
+    graph.add_edge(START, "node")
+    run = lonely_drive(graph, {})
+
+    assert run.output["seen"] == ["handled"]
+    assert dispatch(run.installation).sent == 0
+    assert not _mails(log)

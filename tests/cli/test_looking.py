@@ -109,6 +109,21 @@ def test_arguments_in_an_event_stay_in_the_database(cli: CommandLine, drive: Dri
         assert SECRET not in output
 
 
+def test_a_trace_shows_advice_and_what_came_late(cli: CommandLine, waiting: Driven) -> None:
+    from celegraph.ledger.connect import ledger
+    from celegraph.ledger.runs import record_event
+
+    with ledger(waiting.installation.config) as conn:
+        record_event(conn, "run-1", "advice", {"node": "ask", "about": "several", "text": "one per node"})
+        record_event(conn, "run-1", "effect sent", {"tool": "refund", "late": True})
+
+    lines = cli("trace", "run-1").stdout.splitlines()
+
+    assert {"node=ask", "about=several"} <= set(lines[-2].split())
+    assert "text=one per node" in lines[-2]
+    assert {"tool=refund", "late=true"} <= set(lines[-1].split())
+
+
 def test_options_stand_before_or_after_the_command(cli: CommandLine, waiting: Driven) -> None:
     assert cli("--json", "runs").stdout == cli("runs", "--json").stdout
 

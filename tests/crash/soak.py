@@ -7,24 +7,15 @@ act was doubled, a run lost, or recovery slower than promised.
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from celegraph.agent.migrate import migrate
-from celegraph.dev.servers import BROKER_VARIABLES, DATABASE_VARIABLES, LocalServers
-from tests.crash.places import GATES, STATEMENTS, Place, standing_at
-from tests.support.process import kill_and_await, parent_of
+from tests.crash.fleet import Fleet, Say, run_soak
+from tests.crash.places import GATES, STATEMENTS, Place
 from tests.support.scene import Scene
-from tests.support.waiting import eventually
 from tests.support.wire import Wire
 
 P50_LIMIT = 1.5
@@ -101,28 +92,19 @@ def plan(kills: int, seed: int) -> list[Kill]:
 class Soak:
     """Carries out a plan in a scene."""
 
-    def __init__(self, scene: Scene, wire: Wire, say: Callable[[str], object]):
+    def __init__(self, scene: Scene, wire: Wire, say: Say):
         self._scene = scene
-        self._wire = wire
+        self._fleet = Fleet(scene, wire, workers=2)
         self._say = say
         self._bystanders: list[str] = []
-        env = scene.env(database_url=wire.url)
-        self._workers = [
-            scene.worker(name, queues=[scene.config.queue], env=env, start=False) for name in ("one", "two")
-        ]
 
     def run(self, kills: list[Kill]) -> Verdict:
         """Every kill, then the accounts."""
-        control = self._scene.worker(
-            "control", queues=[self._scene.config.control_queue], concurrency=1, start=False
-        )
-        for worker in (*self._workers, control):
-            worker.launch()
-        self._scene.beat()
-        control.await_ready()
+        self._fleet.launch()
         verdict = Verdict()
         for kill in kills:
-            self._all_well()
+            # Each kill is measured by itself.
+            self._fleet.await_whole()
             recovery = self._carry_out(kill)
             verdict.kills += 1
             if recovery is not None:
@@ -132,25 +114,21 @@ class Soak:
         self._settle_accounts(verdict, kills)
         return verdict
 
-    def _all_well(self) -> None:
-        """Both workers are up with all their children: each kill is measured by itself."""
-        for worker in self._workers:
-            worker.await_ready()
-        eventually(lambda: all(len(worker.children()) == 2 for worker in self._workers))
-
     def _carry_out(self, kill: Kill) -> float | None:
         """Seconds from the kill to the killed run's next node; None if it had nothing left to do."""
-        scene, run_id = self._scene, kill.run_id
+        scene, fleet, run_id = self._scene, self._fleet, kill.run_id
         self._bystanders.append(scene.begin("steps", run_id=f"bystander-{kill.number}"))
-        with standing_at(kill.place, scene, self._wire, kill.agent, run_id, self._workers) as pid:
-            victim = next(w for w in self._workers if w.pid == parent_of(pid))
+        victim = None
+        with fleet.post(kill.place, run_id) as post:
+            scene.begin(kill.agent, run_id=run_id)
+            pid = post.await_arrival()
             over = scene.run(run_id).terminal
             killed_at = time.monotonic()
             if kill.whole:
-                victim.kill_main()
+                victim = fleet.kill_whole(pid)
             else:
-                kill_and_await(pid)
-        if kill.whole:
+                fleet.kill(pid)
+        if victim is not None:
             victim.launch()
         return None if over else self._recovered_at(run_id, killed_at) - killed_at
 
@@ -184,39 +162,10 @@ class Soak:
             self._say(f"lost: {run_id} {scene.run(run_id)} {scene.kinds(run_id)}")
 
 
-def soak(scene: Scene, wire: Wire, kills: int, seed: int, say: Callable[[str], object]) -> Verdict:
+def soak(scene: Scene, wire: Wire, kills: int, seed: int, say: Say) -> Verdict:
     """Carry out a seeded plan of `kills` kills."""
     return Soak(scene, wire, say).run(plan(kills, seed))
 
 
-def _servers(stack: ExitStack) -> LocalServers:
-    # Never the environment's: it might be somebody's real database.
-    for name in (*DATABASE_VARIABLES, *BROKER_VARIABLES):
-        os.environ.pop(name, None)
-    return stack.enter_context(LocalServers(temporary=True))
-
-
-def main() -> int:
-    """Servers, soak, verdict."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    told = parser.parse_args()
-
-    def say(line: str) -> None:
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-
-    with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="celegraph-soak-")))
-        servers = _servers(stack)
-        migrate(servers.database_url)
-        wire = stack.enter_context(Wire(servers.database_url))
-        scene = stack.enter_context(Scene(servers.database_url, servers.broker_url, directory, settings={}))
-        verdict = soak(scene, wire, told.kills, told.seed, say)
-    say(str(verdict))
-    return 0 if verdict.good else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_soak(__doc__, soak, settings={}))

@@ -33,6 +33,11 @@ SELECT 'ap-' || n, 'run-' || n, 'interrupt', 'i-' || n, 'go?', ledger_now() + ma
        CASE WHEN n % 2 = 1 AND n % 5000 <> 3 THEN ledger_now() END
   FROM generate_series(1, {ROWS}) n;
 UPDATE runs SET cancel_requested_at = ledger_now() WHERE run_id IN ('run-7', 'run-8');
+UPDATE runs SET deadline_at = ledger_now() + interval '1 day' WHERE lock_key % 10 = 0;
+INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, mode, status, released_at)
+SELECT 'cg-' || n, 'run-' || n, 'send@1', CASE WHEN n % 2 = 0 THEN 'mail' ELSE 'refund' END, '#1', '', '{{}}',
+       CASE WHEN n % 2 = 0 THEN 'outbox' ELSE 'call' END, 'sent', CASE WHEN n % 2 = 0 THEN ledger_now() END
+  FROM generate_series(1, {ROWS}) n;
 """
 
 
@@ -58,6 +63,12 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
     ("sweep", "wake_decided", "approvals_unconsumed", {"limit": 10}),
     ("sweep", "cancelling", "runs_cancelling", {"limit": 10}),
     ("approvals", "close_answered_doubts", "approvals_open_doubts", {"run_id": None, "limit": 10}),
+    ("sweep", "past_deadline", "runs_deadlines", {"limit": 10}),
+    ("sweep", "orphan_locks", "runs_by_lock", {"lease": timedelta(minutes=1)}),
+    ("sweep", "unanswered", "runs_ringing", {"limit": 10}),
+    ("sweep", "lost_rings", "runs_ringing", {"limit": 10}),
+    ("outbox", "doubtful", "effects_dispatching", {"tools": ["mail"], "limit": 10}),
+    ("effects", "resting_doubts", "effects_in_doubt", {"tools": ["mail"], "limit": 10}),
     ("approvals", "expire_due", "approvals_acting", {"limit": 10}),
 ]
 
@@ -71,7 +82,7 @@ def test_a_periodic_query_uses_its_partial_index_and_reads_no_table_whole(
     nodes = list(walk(row["QUERY PLAN"][0]["Plan"]))
 
     assert index in {node.get("Index Name") for node in nodes}
-    big = {"runs", "approvals", "run_leases", "run_events"}
+    big = {"runs", "approvals", "effects", "run_leases", "run_events"}
     assert [n for n in nodes if n["Node Type"] == "Seq Scan" and n["Relation Name"] in big] == []
 
 

@@ -26,6 +26,7 @@ class Act:
 
 class FakeProvider(Process):
     """POST {url}/pay with an Idempotency-Key acts once per key; GET {url}/acts/<key> tells.
+    POST {url}/act acts at every call, whatever its key.
 
     `switch(name=value)`; a whole number n concerns the next n first calls of a key, True all:
     `acts_then_hangs`, `acts_then_resets`, `caches_500` (it acts and says 500 for ever), `ignores_key`

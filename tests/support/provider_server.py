@@ -56,7 +56,10 @@ class Books:
 
 
 class Client(BaseHTTPRequestHandler):
-    """What agents see: POST /pay with an Idempotency-Key, GET /acts/<key>."""
+    """What agents see: POST /pay with an Idempotency-Key, GET /acts/<key>.
+
+    POST /act is the same at a provider that does not heed the key: every call acts.
+    """
 
     protocol_version = "HTTP/1.1"
     books: ClassVar[Books]
@@ -104,7 +107,7 @@ class Client(BaseHTTPRequestHandler):
     def _remembered(self, key: str) -> Known | None:
         known = self.books.known.get(key)
         ttl = self.books.switches.get("key_ttl")
-        if known is None or self.books.switches.get("ignores_key"):
+        if known is None or self.books.switches.get("ignores_key") or self.path == "/act":
             return None
         return None if ttl is not None and time.monotonic() - known.at > float(ttl) else known
 

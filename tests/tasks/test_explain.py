@@ -457,3 +457,15 @@ def test_explaining_writes_nothing_and_waits_for_nobody(conn: Conn, database_url
         writer.execute("UPDATE celegraph.runs SET reason = 'being written'")
 
         assert "being written" not in explained()
+
+
+def test_an_intent_that_nobody_has_tried_yet_is_no_doubt(conn: Conn) -> None:
+    at_rest(conn, "finished")
+    conn.execute(
+        "INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, mode, attempts)"
+        " VALUES ('cg-mail', %s, 'send@1', 'mail', '#1', '', '{}', 'outbox', 0)",
+        (RUN,),
+    )
+
+    assert "in doubt" not in explained()
+    assert celegraph.explain_run(RUN).facts["pending_effects"] == []

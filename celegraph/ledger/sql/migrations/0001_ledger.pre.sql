@@ -11,6 +11,7 @@
 --               / the owner asks, people and deadlines answer
 --   run_events  what happened, in order; append-only / every transition, in its own transaction
 --   ticks       when a periodic duty last ran / sweep and its siblings
+-- and one view, session_locks: whose session holds which run's lock just now.
 -- LangGraph's checkpoints, checkpoint_blobs and checkpoint_writes live in the same schema; two
 -- triggers below guard them.
 
@@ -72,6 +73,8 @@ CREATE INDEX runs_waiting_for_code ON runs (updated_at) WHERE status = 'waiting'
 CREATE INDEX runs_deadlines ON runs (deadline_at)
     WHERE deadline_at IS NOT NULL AND cancel_requested_at IS NULL
       AND status NOT IN ('finished', 'failed', 'cancelled');
+-- For the sweep's look at locks nobody names: from a held lock to its run.
+CREATE INDEX runs_by_lock ON runs (lock_key);
 CREATE INDEX runs_listing ON runs (created_at DESC, run_id);
 
 CREATE TABLE run_leases (
@@ -190,6 +193,13 @@ CREATE TABLE ticks (
     report jsonb NOT NULL DEFAULT '{}'
 );
 
+-- Who holds our kind of session lock in this database (64 bit keys: objsubid 1).
+CREATE VIEW session_locks AS
+SELECT ((classid::bigint << 32) | objid::bigint) AS lock_key, pid
+  FROM pg_locks
+ WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+
 -- The fence.  FOR SHARE, so that a new epoch waits for this write or refuses it; FOR KEY SHARE does
 -- not conflict with the epoch's UPDATE and lets a stale owner through.
 -- SET search_path FROM CURRENT: the trigger must find run_leases whatever path the writer has.
@@ -238,7 +248,8 @@ CREATE TRIGGER celegraph_fence BEFORE INSERT OR UPDATE ON checkpoints
 CREATE TRIGGER celegraph_fence BEFORE INSERT OR UPDATE ON checkpoint_writes
     FOR EACH ROW EXECUTE FUNCTION celegraph_fence();
 -- The outbox: an intent is released in the transaction that makes its node's writes durable.  Negative
--- idx are LangGraph's special rows (error, interrupt, resume), which do not mean that the node is done.
+-- idx are LangGraph's special rows (error, interrupt, resume), which do not mean that the node is done;
+-- nor does the name of a failed node, which LangGraph leaves for that node's error handler.
 CREATE FUNCTION celegraph_release_outbox() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     WITH released AS (
@@ -251,7 +262,8 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER celegraph_release_outbox AFTER INSERT ON checkpoint_writes
-    FOR EACH ROW WHEN (NEW.idx >= 0) EXECUTE FUNCTION celegraph_release_outbox();
+    FOR EACH ROW WHEN (NEW.idx >= 0 AND NEW.channel <> '__error_source_node__')
+    EXECUTE FUNCTION celegraph_release_outbox();
 
 CREATE TRIGGER celegraph_journal AFTER INSERT ON checkpoints
     FOR EACH ROW EXECUTE FUNCTION celegraph_journal();

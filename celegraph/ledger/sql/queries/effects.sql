@@ -1,4 +1,5 @@
 -- name: of_run
+-- In the order they were reserved; the key decides between those of one instant.
 SELECT * FROM effects WHERE run_id = %(run_id)s ORDER BY created_at, idempotency_key;
 
 -- name: state
@@ -125,7 +126,9 @@ SELECT run_id FROM effect;
 -- its horizon forward, for providers that know the key: the caller itself says that it calls no more.
 -- Without such a key the request may still be on its way to the provider, and the horizon stays.
 WITH effect AS (
-    UPDATE effects SET doubt_after = CASE WHEN %(over)s THEN least(doubt_after, ledger_now()) ELSE doubt_after END, error = %(error)s::jsonb, updated_at = ledger_now()
+    UPDATE effects
+       SET doubt_after = CASE WHEN %(over)s THEN least(doubt_after, ledger_now()) ELSE doubt_after END,
+           error = %(error)s::jsonb, updated_at = ledger_now()
      WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status = 'pending'
     RETURNING run_id, tool, attempts
 ), event AS (
@@ -193,8 +196,8 @@ WITH effect AS (
      WHERE idempotency_key = %(key)s
        AND (status = 'pending' OR (status IN ('sent', 'failed') AND %(status)s = 'confirmed'))
        AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
-       -- The answer to a question speaks of the call it asked about, not of a later one.
-       AND (%(about)s::integer IS NULL OR attempts = %(about)s)
+       -- An answer to a question is about the call that was asked about, not about a later one.
+       AND (%(attempts)s::integer IS NULL OR attempts = %(attempts)s)
     RETURNING idempotency_key, run_id, tool
 ), question AS (
     UPDATE approvals a
@@ -202,13 +205,12 @@ WITH effect AS (
            decided_at = ledger_now(), decided_by = %(by)s, note = %(note)s, decision = %(decision)s::jsonb
       FROM effect
      WHERE a.idempotency_key = effect.idempotency_key AND a.kind = 'doubt' AND a.status = 'open'
-    RETURNING a.approval_id
 ), event AS (
     INSERT INTO run_events (run_id, kind, data)
     SELECT run_id, 'effect resolved', jsonb_strip_nulls(jsonb_build_object('key', %(key)s::text, 'tool', tool,
            'status', %(status)s::text, 'by', %(by)s::text)) FROM effect
 )
-SELECT effect.run_id, (SELECT approval_id FROM question LIMIT 1) AS approval_id FROM effect;
+SELECT run_id FROM effect;
 
 -- name: resting_doubts
 -- Calls in doubt, past their horizon, of runs that nobody advances just now; the longest unasked first.
@@ -221,4 +223,5 @@ WITH due AS (
 SELECT e.*, true AS doubt_passed FROM effects e JOIN due USING (idempotency_key);
 
 -- name: key_of_ref
+-- Two rows mean that the reference names no single effect; more need not be read to know that.
 SELECT idempotency_key FROM effects WHERE provider_ref = %(ref)s ORDER BY created_at LIMIT 2;

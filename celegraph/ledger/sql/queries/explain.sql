@@ -4,10 +4,7 @@
 SELECT (SELECT e.at FROM run_events e
          WHERE e.run_id = r.run_id AND e.kind = 'leased' AND e.epoch = l.epoch
          ORDER BY e.seq DESC LIMIT 1) AS since,
-       EXISTS (SELECT FROM pg_locks k
-                WHERE k.locktype = 'advisory' AND k.objsubid = 1 AND k.granted AND k.pid = l.backend_pid
-                  AND ((k.classid::bigint << 32) | k.objid::bigint) = r.lock_key
-                  AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS locked,
+       EXISTS (SELECT FROM session_locks k WHERE k.pid = l.backend_pid AND k.lock_key = r.lock_key) AS locked,
        extract(epoch FROM ledger_now() - l.beat_at)::double precision AS beat_age_s,
        extract(epoch FROM ledger_now() - l.loop_seen_at)::double precision AS loop_age_s,
        (l.expires_at <= ledger_now()) AS expired
@@ -31,9 +28,9 @@ SELECT approval_id, kind, tool, idempotency_key AS key, status, created_at, dead
  ORDER BY created_at, ask;
 
 -- name: pending
--- Calls that may be under way, or whose end nobody saw.
+-- Calls that may be under way, or whose end nobody saw.  An intent that was never tried has no horizon.
 SELECT idempotency_key AS key, tool, step, attempts, owner,
        extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s
   FROM effects
- WHERE run_id = %(run_id)s AND status = 'pending'
+ WHERE run_id = %(run_id)s AND status = 'pending' AND doubt_after IS NOT NULL
  ORDER BY created_at, idempotency_key;

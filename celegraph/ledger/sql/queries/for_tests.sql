@@ -14,7 +14,8 @@ WITH run AS (
      WHERE run_id = %(run_id)s
 ), effect AS (
     UPDATE effects
-       SET doubt_after = doubt_after - %(by)s::interval, created_at = created_at - %(by)s::interval,
+       SET doubt_after = doubt_after - %(by)s::interval, next_try_at = next_try_at - %(by)s::interval,
+           released_at = released_at - %(by)s::interval, created_at = created_at - %(by)s::interval,
            updated_at = updated_at - %(by)s::interval
      WHERE run_id = %(run_id)s
 )

@@ -1,4 +1,5 @@
 -- name: server
+-- The name for people, the number for comparing.
 SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number;
 
 -- name: backlog

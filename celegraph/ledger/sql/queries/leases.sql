@@ -1,4 +1,5 @@
 -- name: try_lock
+-- Not waited for: who has the lock may have it for hours.  It stays with the session, whatever commits.
 SELECT pg_try_advisory_lock(%(key)s) AS locked;
 
 -- name: unlock_all
@@ -6,6 +7,7 @@ SELECT pg_try_advisory_lock(%(key)s) AS locked;
 SELECT pg_advisory_unlock_all(), set_config('celegraph.fence', '', false);
 
 -- name: drop_fence
+-- An attempt is stopped from inside: the lock stays until settle, writes are refused from now on.
 SELECT set_config('celegraph.fence', '', false);
 
 -- name: busy
@@ -62,6 +64,10 @@ WITH old AS (
            r.crash_count + r.hang_count + (old.cause IN ('crashed', 'hung'))::integer >= r.max_crashes
                AND old.cause IN ('crashed', 'hung') AS poisonous
       FROM runs r JOIN old USING (run_id)
+), paused AS (
+    SELECT run_id, interval '1 second' * least(60, power(2, crashes + hangs - 1)) AS pause
+      FROM counted
+     WHERE cause IN ('crashed', 'hung') AND crashes + hangs > 1 AND NOT (cancelled OR poisonous)
 ), last_step AS (
     SELECT e.data ->> 'step' AS step, e.data -> 'next' AS next
       FROM run_events e JOIN old USING (run_id)
@@ -76,16 +82,15 @@ WITH old AS (
                    c.crashes + c.hangs, coalesce((SELECT step FROM last_step), '-'),
                    coalesce((SELECT string_agg(n, ', ') FROM last_step, jsonb_array_elements_text(next) n), 'the first node'))
                ELSE c.cause END,
-           wake_at = CASE WHEN c.cancelled OR c.poisonous OR c.crashes + c.hangs < 2 OR c.cause NOT IN ('crashed', 'hung') THEN NULL
-               ELSE ledger_now() + interval '1 second' * least(60, power(2, c.crashes + c.hangs - 1)) END,
-           ring_at = CASE WHEN c.cancelled OR c.poisonous THEN NULL
-               WHEN c.crashes + c.hangs < 2 OR c.cause NOT IN ('crashed', 'hung') THEN ledger_now()
-               ELSE ledger_now() + interval '1 second' * least(60, power(2, c.crashes + c.hangs - 1)) END,
+           wake_at = ledger_now() + p.pause,
+           ring_at = CASE WHEN NOT (c.cancelled OR c.poisonous)
+                          THEN ledger_now() + coalesce(p.pause, interval '0') END,
            rung_at = NULL,
            finished_at = CASE WHEN c.cancelled THEN ledger_now() END,
            updated_at = ledger_now()
-      FROM counted c WHERE r.run_id = c.run_id AND r.status = 'running'
-    RETURNING r.run_id, r.status, r.wake_at IS NOT NULL AS sleeps, c.cause, c.epoch, c.worker_id, c.crashes, c.hangs
+      FROM counted c LEFT JOIN paused p USING (run_id)
+     WHERE r.run_id = c.run_id AND r.status = 'running'
+    RETURNING r.run_id, r.status, c.cause, c.epoch, c.worker_id, c.crashes, c.hangs
 ), closed AS (
     UPDATE approvals a SET status = 'cancelled', decided_at = ledger_now(), consumed_at = ledger_now()
       FROM run WHERE a.run_id = run.run_id AND run.status = 'cancelled' AND a.status = 'open' AND a.kind <> 'doubt'
@@ -94,7 +99,7 @@ WITH old AS (
     SELECT run_id, epoch, cause, jsonb_build_object('worker', worker_id, 'crashes', crashes, 'hangs', hangs,
                                                     'status', status) FROM run
 )
-SELECT run_id, status, sleeps, cause FROM run;
+SELECT status FROM run;
 
 -- name: beat
 -- The heartbeat's row: is this still my epoch, shall I stop?  `loop_age` is how long ago the event

@@ -71,9 +71,10 @@ SELECT *, doubt_after <= ledger_now() AS doubt_passed,
  ORDER BY next_try_at LIMIT %(limit)s;
 
 -- name: try_later
--- When to look at an intent again; NULL: a dead letter, until a person releases it.
+-- When to look at an intent again; NULL: a dead letter, until a person releases it.  Only in the status
+-- that was read: whoever answered its doubt meanwhile has made it due at once.
 UPDATE effects SET next_try_at = ledger_now() + %(delay)s::interval
- WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status IN ('pending', 'failed');
+ WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status = %(status)s;
 
 -- name: settle_intent
 -- Sent or confirmed: nothing more to try.

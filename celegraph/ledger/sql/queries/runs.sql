@@ -34,13 +34,15 @@ UPDATE runs SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 se
  WHERE run_id = ANY(%(run_ids)s) AND status = 'ready' AND (wake_at IS NULL OR wake_at <= ledger_now());
 
 -- name: get
-SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining, l.progress,
+-- A run with its lease, and the database's time, by which its instants are to be read.
+SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining,
        ledger_now() AS now
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE r.run_id = %(run_id)s;
 
 -- name: list
-SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining, l.progress,
+-- The newest first; a condition that is NULL is none.
+SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining,
        ledger_now() AS now
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE (%(status)s::text IS NULL OR r.status = %(status)s)
@@ -53,13 +55,15 @@ SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.dra
 SELECT status, reason, output, error FROM runs WHERE run_id = %(run_id)s;
 
 -- name: events
+-- By pages: a run that goes on for weeks has more than one answer should hold.
 SELECT seq, at, epoch, kind, data FROM run_events
  WHERE run_id = %(run_id)s AND seq > %(after)s
  ORDER BY seq
  LIMIT %(limit)s;
 
 -- name: record_event
-INSERT INTO run_events (run_id, epoch, kind, data) VALUES (%(run_id)s, %(epoch)s, %(kind)s, %(data)s::jsonb);
+-- For what is no change of the run's own rows; every transition writes its event itself.
+INSERT INTO run_events (run_id, kind, data) VALUES (%(run_id)s, %(kind)s, %(data)s::jsonb);
 
 -- name: cancel_resting
 -- ready | waiting | paused | quarantined -> cancelled.  Its open questions close with it, doubts apart:

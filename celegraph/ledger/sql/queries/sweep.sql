@@ -1,15 +1,17 @@
 -- name: tick
+-- A periodic duty has run; only the last time is kept.
 INSERT INTO ticks (name, at, report) VALUES (%(name)s, ledger_now(), %(report)s::jsonb)
 ON CONFLICT (name) DO UPDATE SET at = excluded.at, report = excluded.report;
 
 -- name: last_tick
+-- Its age by the database's clock: the reader's may be wrong by more than a sweep.
 SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS age_s FROM ticks WHERE name = %(name)s;
 
 -- name: running
 -- Candidates, read before pg_locks: a run that is running here and has no lock a moment later has
 -- lost its owner, or moved since, which the epoch in `recover` finds out.  A page; the next begins after
 -- the last row of this one: live runs, however many, must not hide a dead one.
-SELECT r.run_id, r.lock_key, r.updated_at, l.epoch, l.backend_pid,
+SELECT r.run_id, r.lock_key, r.updated_at, l.epoch,
        (l.expires_at <= ledger_now()) AS beatless,
        (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless
   FROM runs r JOIN run_leases l USING (run_id)
@@ -19,32 +21,26 @@ SELECT r.run_id, r.lock_key, r.updated_at, l.epoch, l.backend_pid,
  LIMIT %(limit)s;
 
 -- name: locks
--- Who holds our kind of session lock in this database (64 bit keys: objsubid 1).
-SELECT ((classid::bigint << 32) | objid::bigint) AS lock_key, pid
-  FROM pg_locks
- WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+-- Every run's lock and the backend that has it; of runs elsewhere in this database, too.
+SELECT lock_key, pid FROM session_locks;
 
 -- name: terminate
 -- End a hung owner's backend; only while this very pid holds this very lock (pids are used again), and
 -- is a pen of this schema: a run of the same id in another schema has the same lock.
 SELECT pg_terminate_backend(pid) AS ended
-  FROM pg_locks JOIN pg_stat_activity s USING (pid)
- WHERE s.application_name = 'celegraph pen ' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8) AND locktype = 'advisory' AND objsubid = 1 AND granted AND pid = %(pid)s
-   AND ((classid::bigint << 32) | objid::bigint) = %(lock_key)s
-   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+  FROM session_locks JOIN pg_stat_activity s USING (pid)
+ WHERE pid = %(pid)s AND lock_key = %(lock_key)s
+   AND s.application_name = 'celegraph pen ' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8);
 
 -- name: orphan_locks
 -- Locks of our runs whose holder no live lease names, seen for longer than a lease: an owner that
 -- settled or was recovered, but whose backend stayed (a forked grandchild holds its socket).
 SELECT r.run_id, r.lock_key, k.pid
-  FROM pg_locks k
-  JOIN runs r ON r.lock_key = ((k.classid::bigint << 32) | k.objid::bigint)
+  FROM session_locks k
+  JOIN runs r USING (lock_key)
   JOIN run_leases l USING (run_id)
   JOIN pg_stat_activity s ON s.pid = k.pid
- WHERE k.locktype = 'advisory' AND k.objsubid = 1 AND k.granted
-   AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-   AND r.status <> 'running' AND r.updated_at < ledger_now() - %(lease)s::interval
+ WHERE r.status <> 'running' AND r.updated_at < ledger_now() - %(lease)s::interval
    AND l.backend_pid IS DISTINCT FROM k.pid
    AND s.application_name = 'celegraph pen ' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8)
    AND s.state_change < ledger_now() - %(lease)s::interval;

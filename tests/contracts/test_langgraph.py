@@ -1,0 +1,92 @@
+"""What we use of LangGraph without its promise; when a release changes it, these fail and name it."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import resources
+
+import pytest
+from langgraph._internal import _constants as theirs
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+from langgraph.graph import START, StateGraph
+from langgraph.graph.state import _CHANNEL_BRANCH_TO
+from langgraph.pregel._algo import task_path_str
+
+from celegraph.agent import langgraph_words as ours
+from celegraph.agent.saver import Saver
+from celegraph.config import load_config
+from celegraph.ledger.pen import Pen
+from celegraph.ledger.queries import load
+from tests.support.shapes import State
+
+
+@pytest.mark.parametrize(
+    "name", ["TASKS", "ERROR", "ERROR_SOURCE_NODE", "PULL", "PUSH", "NULL_TASK_ID", "INPUT", "INTERRUPT"]
+)
+def test_a_word_of_ours_is_langgraphs(name: str) -> None:
+    assert getattr(ours, name) == getattr(theirs, name)
+
+
+def test_an_edge_to_a_node_is_a_channel_of_its_name() -> None:
+    assert _CHANNEL_BRANCH_TO.format("node") == f"{ours.BRANCH_TO}node"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [(ours.PULL, "node"), (ours.PUSH, 3, False), (ours.PUSH, (ours.PULL, "node"), 2, "id", True)],
+)
+def test_a_path_reads_as_it_is_stored(path: tuple[object, ...]) -> None:
+    assert ours.path_text(path) == task_path_str(path)
+
+
+def test_the_ledgers_statements_use_the_same_words() -> None:
+    forget, called = load("checkpoints").forget_failures.decode(), load("checkpoints").called_tasks.decode()
+    migrations = resources.files("celegraph.ledger").joinpath("sql/migrations")
+    trigger = migrations.joinpath("0001_ledger.pre.sql").read_text("utf-8")
+
+    assert f"'{ours.ERROR}'" in forget
+    assert f"'{ours.ERROR_SOURCE_NODE}'" in forget
+    assert f"'{ours.path_text((ours.PUSH, ()))}'" in called
+    assert f"LIKE '{ours.BRANCH_TO}%'" in trigger
+    assert f"substr(channel, {len(ours.BRANCH_TO) + 1})" in trigger
+    assert f"NEW.channel <> '{ours.ERROR_SOURCE_NODE}'" in trigger
+
+
+def test_special_writes_have_a_negative_number_and_results_do_not() -> None:
+    assert {theirs.ERROR, theirs.INTERRUPT, theirs.RESUME} <= set(WRITES_IDX_MAP)
+    assert all(number < 0 for number in WRITES_IDX_MAP.values())
+    # Told apart by name, because its number is that of a result.
+    assert theirs.ERROR_SOURCE_NODE not in WRITES_IDX_MAP
+
+
+def test_the_saver_waits_for_the_pens_lock(database_url: str) -> None:
+    async def scenario() -> None:
+        pen = await Pen.open(load_config({"database_url": database_url}))
+        saver = Saver(pen)
+        async with pen.lock:
+            reading = asyncio.ensure_future(saver.aget_tuple({"configurable": {"thread_id": "run-1"}}))
+            # It takes a millisecond when nothing holds it up.
+            done, _ = await asyncio.wait([reading], timeout=0.5)
+            assert not done
+        assert await reading is None
+        await pen.close()
+
+    asyncio.run(scenario())
+
+
+def test_the_function_of_a_conditional_edge_can_be_found() -> None:
+    def choose(state: State) -> str:
+        return "node"
+
+    async def choose_async(state: State) -> str:
+        return "node"
+
+    graph = StateGraph(State)
+    graph.add_node("node", lambda state: state)
+    graph.add_conditional_edges(START, choose, ["node"])
+    graph.add_conditional_edges("node", choose_async, ["node"])
+    branches = graph.compile().builder.branches
+
+    (plain,), (other,) = branches[START].values(), branches["node"].values()
+    assert getattr(plain.path, "func", None) is choose
+    assert getattr(other.path, "afunc", None) is choose_async
