@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from langgraph.runtime import ExecutionInfo, RunControl
 
 from celegraph.agent.graphs import Graph
+from celegraph.agent.passes import Passes
 from celegraph.agent.saver import Saver
 from celegraph.agent.slots import Slots
 from celegraph.agent.spec import Agent, ApprovalPolicy
@@ -47,6 +48,7 @@ class Execution:
 
     info: ExecutionInfo  # kept alive: its id is this execution's name
     name: str  # of this pass, in intents
+    number: int = 0  # of this pass among those through its task
     slots: dict[tuple[str, str], Slots] = field(default_factory=dict)  # by step and tool
     effects: int = 0  # called in this pass, made or given back
 
@@ -101,6 +103,7 @@ class Attempt:
     effects: EffectBook = field(default_factory=EffectBook)
     approvals: list[Approval] = field(default_factory=list)
     executions: dict[int, Execution] = field(default_factory=dict)
+    passes: Passes = field(default_factory=Passes)
     calls: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     # Keys of effects whose plain functions are being called in node threads just now.
     calling: set[str] = field(default_factory=set)
@@ -131,7 +134,8 @@ class Attempt:
         """The record of one pass through a node."""
         found = self.executions.get(id(info))
         if found is None:
-            found = Execution(info, f"{self.epoch}.{len(self.executions) + 1}")
+            name = f"{self.epoch}.{len(self.executions) + 1}"
+            found = Execution(info, name, self.passes.of(info.task_id))
             self.executions[id(info)] = found
         return found
 
@@ -147,8 +151,10 @@ class Attempt:
         an earlier pass through the node wrote and the last one did not want."""
         stale = self.effects.unreleased(task_id)
         if stale:
-            last = [e.name for e in self.executions.values() if e.info.task_id == task_id]
-            name = last[-1] if last else ""
+            # A pass that called no effect has left no record, and wanted no intent.
+            number = self.passes.of(task_id)
+            mine = [e for e in self.executions.values() if e.info.task_id == task_id and e.number == number]
+            name = mine[-1].name if mine else ""
             if any(e.execution != name for e in stale):
                 await outbox.drop_stale(self.pen, self.run_id, self.epoch, task_id=task_id, execution=name)
 

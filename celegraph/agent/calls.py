@@ -14,7 +14,7 @@ from typing import Any
 from celegraph.agent.advice import notice_call
 from celegraph.agent.attempt import boot_time
 from celegraph.agent.caller import Caller, arrive
-from celegraph.agent.conclude import Granted, conclude, conclude_error, keep
+from celegraph.agent.conclude import Granted, conclude, conclude_error, keep, kept_result
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
 from celegraph.agent.effect import Declaration, EffectCall, Found
 from celegraph.agent.identify import Request, call_timeout, identify
@@ -22,7 +22,7 @@ from celegraph.agent.lookups import look_up, look_up_async
 from celegraph.agent.questions import ask_about_doubt, ask_for_call
 from celegraph.errors import ApprovalRejected, AttemptOver, EffectFailed, EffectMisuse, EffectSkipped
 from celegraph.ledger import effects
-from celegraph.ledger.canonical import decode_result, encode_result
+from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.effects import Effect
 
 # -- the two doors ---------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ async def _after_lookup(lookup: _Lookup, found: Found) -> _Prepared:
     answer = answer_doubt(lookup.request.decl, row, found)
     match answer:
         case Replay(result):
-            stored = encode_result(result)
+            stored, problem = kept_result(result, attempt.config.max_value_bytes)
             await effects.record_sent(
                 attempt.pen,
                 row.idempotency_key,
@@ -251,6 +251,8 @@ async def _after_lookup(lookup: _Lookup, found: Found) -> _Prepared:
                 by="look-up",
             )
             await lookup.request.read_again()
+            if problem is not None:
+                raise problem
             return Replay(decode_result(stored))
         case "ask":
             raise await attempt.stop(ask_about_doubt(attempt, row))

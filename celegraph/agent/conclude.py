@@ -42,7 +42,7 @@ class Granted:
 async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
     """The call returned: record it before anybody sees the result."""
     attempt, key = granted.request.attempt, granted.request.reservation.key
-    stored, problem = _encoded(granted, value)
+    stored, problem = kept_result(value, attempt.config.max_value_bytes)
     try:
         row = await effects.record_sent(
             attempt.pen,
@@ -70,7 +70,7 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
 def keep(granted: Granted, call: EffectCall, value: Any) -> None:
     """Record what a call did that has outlived its attempt, over a connection of its own."""
     attempt = granted.request.attempt
-    stored, _ = _encoded(granted, value)
+    stored, _ = kept_result(value, attempt.config.max_value_bytes)
     with ledger(attempt.config) as conn:
         effects.keep_sent(
             conn,
@@ -83,14 +83,19 @@ def keep(granted: Granted, call: EffectCall, value: Any) -> None:
         )
 
 
-def _encoded(granted: Granted, value: Any) -> tuple[Any, InvalidValue | None]:
+def kept_result(value: Any, limit: int) -> tuple[Any, InvalidValue | None]:
+    """What a call returned, as it is stored.  With a problem: it did happen, only its result cannot be
+    kept; to be recorded first and reported then."""
     try:
         stored = encode_result(value)
-        limit = granted.request.attempt.config.max_value_bytes
         check_size(stored_json(stored), limit, "result")
     except InvalidValue as problem:
-        # It did happen; only its result cannot be kept.  Recorded first, reported then.
         return None, problem
+    except Exception as error:
+        # Code of the value's own class ran and failed; what the provider did is a fact all the same.
+        unread = InvalidValue("result", f"cannot be read: {type(error).__name__}")
+        unread.__cause__ = error
+        return None, unread
     return stored, None
 
 

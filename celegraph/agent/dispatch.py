@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from celegraph.agent.attempt import boot_time
+from celegraph.agent.conclude import kept_result
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
 from celegraph.agent.effect import Declaration, EffectCall, declared
 from celegraph.agent.failures import describe
@@ -17,9 +19,8 @@ from celegraph.agent.lookups import body_of, call_of, look_up_async
 from celegraph.agent.not_done import is_not_done
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
-from celegraph.errors import InvalidValue
 from celegraph.ledger import effects, outbox
-from celegraph.ledger.canonical import encode_result
+from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
 
@@ -49,14 +50,28 @@ async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> Dispatc
     report = DispatchReport()
     horizons = {tool: config.call_window + call_timeout(config, d) for tool, d in known.items()}
     for row in await outbox.doubtful(pen, list(known), limit):
-        await _doubt(pen, config, known[row.tool], row, report)
+        await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report))
     for _ in range(limit):
         until = _call_until(config)
         claimed = await outbox.claim_next(pen, "dispatcher", horizons)
         if claimed is None:
             break
-        await _perform(pen, config, known[claimed.tool], claimed, until, report)
+        call = _perform(pen, config, known[claimed.tool], claimed, until, report)
+        await _apart(pen, claimed, report, call)
     return report
+
+
+async def _apart(pen: Pen, row: Effect, report: DispatchReport, work: Coroutine[Any, Any, None]) -> None:
+    """What goes wrong with one intent (a look-up that answers nonsense) must not keep all others back."""
+    try:
+        await work
+    except Exception as error:
+        if is_lost(error):
+            raise
+        facts = {"key": row.idempotency_key, "tool": row.tool, "error": repr(error)}
+        logger.error("an intent cannot be handled", extra=facts)
+        await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
+        report.doubtful += 1
 
 
 def _call_until(config: Config) -> float:
@@ -77,12 +92,9 @@ async def _perform(
     except Exception as error:
         await _failed(pen, decl, row, error, report)
         return
-    try:
-        stored = encode_result(value)
-    except InvalidValue as error:
-        # It did happen; only its result cannot be kept.
-        stored = None
-        logger.error("result of an intent cannot be kept", extra={"key": key, "path": error.path})
+    stored, problem = kept_result(value, config.max_value_bytes)
+    if problem is not None:
+        logger.error("result of an intent cannot be kept", extra={"key": key, "path": problem.path})
     await effects.record_sent(
         pen, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
     )
@@ -135,7 +147,7 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
         answer = answer_doubt(decl, row, found)
         if isinstance(answer, Replay):
             ref = getattr(found, "ref", None)
-            stored = encode_result(answer.result)
+            stored, _ = kept_result(answer.result, config.max_value_bytes)
             key = row.idempotency_key
             await effects.record_sent(pen, key, row.attempts, 0, result=stored, ref=ref, by="look-up")
             await outbox.settle_intent(pen, key)

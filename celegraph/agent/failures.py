@@ -27,6 +27,8 @@ from celegraph.ledger.values import clean_json
 
 # Status codes after which the same request may succeed later (RFC 9110, RFC 6585).
 _TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+# Whatever the other side asks for.
+_LONGEST_PAUSE = timedelta(days=1)
 _TRANSIENT = frozenset(
     {
         "httpx.TransportError",
@@ -104,9 +106,18 @@ def describe(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     return {
         "type": f"{type(error).__module__}.{type(error).__qualname__}",
-        "message": clean_json(str(error)[:2000]),
+        "message": _said(error),
         "where": [f"{f.filename.rsplit('/', 1)[-1]}:{f.lineno} {f.name}" for f in frames],
     }
+
+
+def _said(error: BaseException) -> str:
+    """The message as jsonb can hold it: NUL and lone surrogates (a file's name) would be refused, and with
+    them the whole outcome."""
+    try:
+        return str(clean_json(str(error)[:2000]))
+    except Exception:  # its own __str__ fails; the type must do
+        return ""
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -133,9 +144,10 @@ def _retry_after(error: BaseException) -> timedelta | None:
     value = headers.get("retry-after") if isinstance(headers, Mapping) else None
     if value is None:
         return None
-    if str(value).strip().isdigit():
-        return timedelta(seconds=min(int(value), 86_400))
+    if str(value).strip().isdecimal():
+        return timedelta(seconds=min(int(value), _LONGEST_PAUSE.total_seconds()))
     try:
-        return max(timedelta(0), parsedate_to_datetime(str(value)) - datetime.now(UTC))
+        pause = max(timedelta(0), parsedate_to_datetime(str(value)) - datetime.now(UTC))
+        return min(pause, _LONGEST_PAUSE)
     except (TypeError, ValueError):
         return None  # an unreadable header asks for nothing

@@ -37,6 +37,7 @@ def load_graph(name: str, agent: Agent) -> Graph:
             " graph, an @entrypoint, or a function without arguments that returns one"
         )
     _refuse_private_subgraphs(name, found)
+    _refuse_breakpoints(name, found)
     return found
 
 
@@ -82,4 +83,18 @@ def _refuse_private_subgraphs(name: str, graph: Graph) -> None:
             raise AgentUnusable(
                 f"agent {name!r}: subgraph {path!r} is compiled with checkpointer=False, which cannot be"
                 " resumed; compile it without that argument"
+            )
+
+
+def _refuse_breakpoints(name: str, graph: Graph) -> None:
+    # LangGraph asks nobody at a breakpoint: it stops, and the next invocation passes it.  A run is invoked
+    # again whenever work is left, so what was meant as an approval would approve itself.
+    for path, subgraph in (("", graph), *graph.get_subgraphs(recurse=True)):
+        if isinstance(subgraph, Pregel) and (
+            subgraph.interrupt_before_nodes or subgraph.interrupt_after_nodes
+        ):
+            where = f"subgraph {path!r}" if path else "the graph"
+            raise AgentUnusable(
+                f"agent {name!r}: {where} is compiled with interrupt_before or interrupt_after, which wait"
+                " for nobody here; ask with ask_approval() or interrupt() in a node"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from celegraph.agent.attempt import Attempt
+from celegraph.ledger.approvals import Approval
 from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.keys import approval_id
 from celegraph.ledger.outcomes import Ask, Waiting
@@ -56,9 +57,11 @@ def ask_about_drift(attempt: Attempt, recorded: Effect, args: Any, hashed: str) 
 
     Approve: make it.  Reject, or silence: the recorded call stands for it.
     """
+    number = 1 + len(_drifts(attempt, recorded, hashed))
     ask = Ask(
-        approval_id=approval_id(attempt.run_id, f"drift:{recorded.idempotency_key}:{hashed}", 1),
+        approval_id=approval_id(attempt.run_id, f"drift:{recorded.idempotency_key}:{hashed}", number),
         kind="drift",
+        ask=number,
         prompt=(
             f"{recorded.tool!r} was called at this place of the run before, with other arguments. Approve to"
             " make the new call as well; reject to keep the recorded one."
@@ -75,8 +78,16 @@ def ask_about_drift(attempt: Attempt, recorded: Effect, args: Any, hashed: str) 
 
 def answered_drift(attempt: Attempt, recorded: Effect, hashed: str) -> Literal["perform", "keep"] | None:
     """What was decided about this very drift; None: nobody has been asked, or nobody has answered."""
-    for a in attempt.approvals:
-        mine = a.kind == "drift" and a.idempotency_key == recorded.idempotency_key
-        if mine and a.policy.get("drift_hash") == hashed and a.status != "open":
+    for a in _drifts(attempt, recorded, hashed):
+        # Cancelled: the run failed before anybody had answered.  That is nobody's answer.
+        if a.status not in ("open", "cancelled"):
             return "perform" if a.status == "approved" else "keep"
     return None
+
+
+def _drifts(attempt: Attempt, recorded: Effect, hashed: str) -> list[Approval]:
+    """Every time this very drift was asked about."""
+    mine = [
+        a for a in attempt.approvals if a.kind == "drift" and a.idempotency_key == recorded.idempotency_key
+    ]
+    return [a for a in mine if a.policy.get("drift_hash") == hashed]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+
+from celegraph.agent.conclude import kept_result
 from celegraph.agent.effect import Happened, declared
 from celegraph.agent.lookups import look_up_async
+from celegraph.errors import EffectMisuse
 from celegraph.ledger import effects
-from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.pen import Pen
 
+logger = logging.getLogger("celegraph")
 
-async def reconcile_once(pen: Pen, *, limit: int = 20) -> list[str]:
+
+async def reconcile_once(pen: Pen, *, max_value_bytes: int, limit: int = 20) -> list[str]:
     """Ask the providers; returns the runs for which something is known now, to be woken.
 
     Only "it happened" is recorded here.  That it did not is the run's own to find, because then it calls.
@@ -17,9 +22,14 @@ async def reconcile_once(pen: Pen, *, limit: int = 20) -> list[str]:
     known = {tool: d for tool, d in declared().items() if d.lookup is not None}
     woken = []
     for row in await effects.resting_doubts(pen, list(known), limit):
-        found = await look_up_async(known[row.tool], row)
-        if isinstance(found, Happened) and await effects.resolve_happened(
-            pen, row, result=encode_result(found.result), ref=found.ref
-        ):
-            woken.append(row.run_id)
+        try:
+            found = await look_up_async(known[row.tool], row)
+        except EffectMisuse as error:
+            # One look-up that answers nonsense must not keep the others from being asked.
+            logger.error("look-up failed", extra={"key": row.idempotency_key, "error": str(error)})
+            continue
+        if isinstance(found, Happened):
+            stored, _ = kept_result(found.result, max_value_bytes)
+            if await effects.resolve_happened(pen, row, result=stored, ref=found.ref):
+                woken.append(row.run_id)
     return woken

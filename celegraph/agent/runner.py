@@ -79,7 +79,7 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
             # Equal to what is stored, so LangGraph resumes a started run instead of starting it twice.
             "metadata": {"run_id": run_id},
             "max_concurrency": attempt.config.max_concurrency,
-            "callbacks": [ToolCallNames()],
+            "callbacks": [ToolCallNames(), attempt.passes],
         },
     )
     attempt.saver.before_writes[:] = [attempt.before_writes]

@@ -22,10 +22,14 @@ from pydantic import (
 from celegraph.agent.class_names import names_of
 from celegraph.config import Positive, parse_duration
 from celegraph.errors import ConfigError
+from celegraph.ledger.values import MAX_SPAN
 
 
 def _duration_or_none(value: object) -> timedelta | None:
-    return None if value is None else parse_duration(value)
+    span = None if value is None else parse_duration(value)
+    if span is not None and span > MAX_SPAN:
+        raise ValueError(f"{value!r} is more than a hundred years")
+    return span
 
 
 OptionalDuration = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]

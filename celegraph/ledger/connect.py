@@ -6,6 +6,7 @@ keepalives, and that a pool never crosses a fork.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Iterator
@@ -42,12 +43,38 @@ KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
     "connect_timeout": 10,
+    # Whatever the database's own default: LATIN1 has no word for most of what a model writes.
+    "client_encoding": "utf8",
 }
 
 
 def set_search_path(schema: str) -> sql.Composed:
     """The statement that makes unqualified names ours; a schema is an identifier, never a parameter."""
     return sql.SQL("SET search_path TO {}, public").format(sql.Identifier(schema))
+
+
+def set_session(schema: str) -> sql.Composed:
+    """The statement that makes a connection of our own ours: its path, and what a role or a database may
+    have set otherwise.
+
+    The statements look again at rows they had to wait for, which only READ COMMITTED does; a decision that
+    was acknowledged must outlive a crash of the server; psycopg reads no dates but ISO's.
+    """
+    return sql.SQL(
+        "SELECT set_config('search_path', {}, false),"
+        " set_config('default_transaction_isolation', 'read committed', false),"
+        " set_config('DateStyle', 'ISO', false),"
+        " set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'"
+        " ELSE current_setting('synchronous_commit') END, false)"
+    ).format(sql.Literal(f"{sql.Identifier(schema).as_string()}, public"))
+
+
+def pen_name(schema: str) -> str:
+    """The application_name of this schema's pens: which sessions the sweep may end.
+
+    A digest: PostgreSQL cuts long names and rewrites letters that are not ASCII.
+    """
+    return f"celegraph pen {hashlib.sha256(schema.encode()).hexdigest()[:8]}"
 
 
 def connect(config: Config, *, application: str = "celegraph") -> Conn:
@@ -60,7 +87,7 @@ def connect(config: Config, *, application: str = "celegraph") -> Conn:
         application_name=application,
         **KEEPALIVE,
     )
-    conn.execute(set_search_path(config.schema_name))
+    conn.execute(set_session(config.schema_name))
     return conn
 
 
@@ -92,7 +119,7 @@ def _pool(config: Config) -> ConnectionPool[Conn]:
 
 def _open_pool(config: Config) -> ConnectionPool[Conn]:
     def configure(conn: Conn) -> None:
-        conn.execute(set_search_path(config.schema_name))
+        conn.execute(set_session(config.schema_name))
 
     return ConnectionPool(
         config.database_url,

@@ -15,8 +15,12 @@ from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
+from celegraph.ledger.values import clean_json
 
 Q = load("effects")
+
+# An entry of a btree index has at most 2,704 bytes; a character has up to four.
+_LONGEST_REF = 600
 
 
 @dataclass(frozen=True)
@@ -165,9 +169,15 @@ def _sent_params(
         "attempts": attempts,
         "epoch": epoch,
         "result": Jsonb(result),
-        "ref": ref,
+        "ref": _kept_ref(ref),
         "by": by,
     }
+
+
+def _kept_ref(ref: object) -> str | None:
+    """The provider's id as the column and its index can hold it: a call that happened must be recorded,
+    whatever its author took for an id (a number, an answer's whole body)."""
+    return None if ref is None else str(clean_json(ref if isinstance(ref, str) else str(ref)))[:_LONGEST_REF]
 
 
 async def record_failed(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
@@ -259,7 +269,7 @@ def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
         "key": key,
         "status": resolution.status,
         "by": resolution.by,
-        "ref": resolution.ref,
+        "ref": _kept_ref(resolution.ref),
         "note": resolution.note,
         "result": Jsonb(resolution.result),
         "error": Jsonb(dict(resolution.error)) if resolution.error else None,
@@ -289,7 +299,7 @@ def effects_of(conn: Conn, run_id: str) -> list[Effect]:
 
 def key_of_ref(conn: Conn, ref: str) -> str:
     """The key of the one effect with this provider reference; `EffectNotFound` if none or several."""
-    rows = conn.execute(Q.key_of_ref, {"ref": ref}).fetchall()
+    rows = conn.execute(Q.key_of_ref, {"ref": _kept_ref(ref)}).fetchall()
     if len(rows) != 1:
         raise EffectNotFound(ref)
     return str(rows[0]["idempotency_key"])

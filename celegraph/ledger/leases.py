@@ -130,6 +130,8 @@ async def settle(
         raise Fenced(run_id, epoch)
     status = str(row["status"])
     ring = isinstance(outcome, Drained)
+    if isinstance(outcome, Waiting) and any(ask.kind == "doubt" for ask in outcome.asks):
+        await pen.fetch(load("approvals").close_answered_doubts, {"run_id": run_id, "limit": 100})
     if status in ("waiting", "ready") and (again := await pen.fetch_one(Q.recheck, {"run_id": run_id})):
         status = str(again["status"])
         ring = ring or status == "ready"

@@ -15,14 +15,13 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
 from celegraph.config import Config
-from celegraph.ledger.connect import KEEPALIVE, set_search_path
+from celegraph.ledger.connect import KEEPALIVE, pen_name, set_session
 
 # By SET after connecting, never by options=: PgBouncer refuses unknown start-up parameters.
 # client_connection_check_interval: a backend inside a query notices in half a second that its client
 # died, and lets the run's lock go.  The keepalives are the server's side of a dead worker host.
 _SETTINGS = b"""
-SELECT set_config('synchronous_commit', 'on', false),
-       set_config('lock_timeout', %(lock_timeout)s, false),
+SELECT set_config('lock_timeout', %(lock_timeout)s, false),
        set_config('idle_session_timeout', '0', false),
        set_config('client_connection_check_interval', '500', false),
        set_config('tcp_keepalives_idle', '10', false),
@@ -46,10 +45,10 @@ class Pen:
             autocommit=True,
             row_factory=dict_row,
             prepare_threshold=0,
-            application_name="celegraph pen",
+            application_name=pen_name(config.schema_name),
             **KEEPALIVE,
         )
-        await conn.execute(set_search_path(config.schema_name))
+        await conn.execute(set_session(config.schema_name))
         millis = int(config.lease.total_seconds() * 1000 / 6)
         await conn.execute(_SETTINGS, {"lock_timeout": f"{millis}ms"})
         return cls(conn)

@@ -7,8 +7,9 @@ because of rows, and this finds the rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from celegraph.config import Config
 from celegraph.ledger import runs
@@ -51,6 +52,7 @@ def sweep_once(
     _recover_dead(conn, config, limit, report)
     for row in conn.execute(Q.orphan_locks, {"lease": config.lease}).fetchall():
         _terminate(conn, row["run_id"], row["lock_key"], row["pid"], report)
+    conn.execute(load("approvals").close_answered_doubts, {"run_id": None, "limit": limit})
     report.woken += _ids(conn.execute(Q.wake_decided, {"limit": limit}).fetchall())
     if started:
         report.woken += _ids(conn.execute(Q.wake_for_code, {"limit": limit}).fetchall())
@@ -66,9 +68,16 @@ def sweep_once(
 
 
 def _recover_dead(conn: Conn, config: Config, limit: int, report: SweepReport) -> None:
-    candidates = conn.execute(Q.running, {"hang_after": config.hang_after, "limit": limit}).fetchall()
-    if not candidates:
-        return
+    page: dict[str, object] = {"hang_after": config.hang_after, "limit": limit}
+    after: dict[str, object] = {"after_at": None, "after_id": None}
+    while candidates := conn.execute(Q.running, page | after).fetchall():
+        _recover_page(conn, candidates, report)
+        if len(candidates) < limit:
+            return
+        after = {"after_at": candidates[-1]["updated_at"], "after_id": candidates[-1]["run_id"]}
+
+
+def _recover_page(conn: Conn, candidates: Sequence[Mapping[str, Any]], report: SweepReport) -> None:
     # The order of these two reads is the proof: running first, locks second.
     holders: dict[int, int] = {r["lock_key"]: r["pid"] for r in conn.execute(Q.locks).fetchall()}
     for run in candidates:

@@ -9,7 +9,7 @@ import dataclasses
 import math
 import reprlib
 from collections.abc import Iterator, Mapping
-from datetime import date, time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from uuid import UUID
@@ -30,6 +30,8 @@ from celegraph.ledger.plain import (
 )
 
 MAX_RUN_ID = 200
+# PostgreSQL counts beyond the year 9999, Python does not: one such row, and no list with it can be read.
+MAX_SPAN = timedelta(days=36_525)
 
 
 def check_run_id(run_id: object) -> str:
@@ -56,6 +58,13 @@ def _run_id_problem(run_id: str) -> str | None:
     if run_id != run_id.strip():
         return "starts or ends with a space"
     return None
+
+
+def check_span(span: timedelta | None, *, path: str) -> timedelta | None:
+    """A time to wait of at most a hundred years either way, or `InvalidValue`."""
+    if span is not None and abs(span) > MAX_SPAN:
+        raise InvalidValue(path, "is more than a hundred years")
+    return span
 
 
 # -- inputs ----------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from celegraph.agent.dispatch import DispatchReport, dispatch_once
 from celegraph.agent.reconcile import reconcile_once
 from celegraph.ledger.connect import ledger
@@ -9,6 +11,8 @@ from celegraph.ledger.sweep import record_tick, wake
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.ring import ring_ready
 from celegraph.tasks.slot import Slot, current_slot
+
+logger = logging.getLogger("celegraph")
 
 
 def dispatch(inst: Installation) -> DispatchReport:
@@ -30,7 +34,7 @@ def reconcile(inst: Installation) -> int:
     slot = current_slot(inst.config)
 
     async def work(slot: Slot) -> list[str]:
-        return await reconcile_once(await slot.ready_pen())
+        return await reconcile_once(await slot.ready_pen(), max_value_bytes=inst.config.max_value_bytes)
 
     happened = slot.run(work(slot))
     with ledger(inst.config) as conn:
@@ -43,7 +47,11 @@ def reconcile(inst: Installation) -> int:
 def _load_agents(inst: Installation) -> None:
     # The effects are declared by the agents' modules; a slot that never ran one has not imported them.
     for name in inst.agents:
-        inst.graph(name)
+        try:
+            inst.graph(name)
+        except Exception as error:
+            # Its own runs say so; the effects of the others must not wait for it.
+            logger.error("agent unusable here", extra={"agent": name, "error": repr(error)})
 
 
 def _note(inst: Installation, name: str, counts: dict[str, int]) -> None:

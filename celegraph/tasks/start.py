@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celegraph.config import parse_duration
-from celegraph.errors import ConfigError, TaskOptionRefused
+from celegraph.errors import ConfigError, InvalidValue, TaskOptionRefused
 from celegraph.ledger import runs
 from celegraph.ledger.borrow import borrowed
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.runs import Admission
-from celegraph.ledger.values import check_json, check_run_id
+from celegraph.ledger.values import check_json, check_run_id, check_span
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import Installation, installation
 from celegraph.tasks.result import RunResult
@@ -66,12 +66,19 @@ def check_request(
         agent=agent,
         input=checked_input,
         max_crashes=spec.max_crashes or inst.config.max_crashes,
-        delay=delay,
-        deadline=limit,
+        delay=check_span(delay, path="countdown"),
+        deadline=check_span(limit, path="deadline"),
         read_only=read_only,
-        tags=dict(check_json(dict(tags or {}), path="tags")),  # type: ignore[arg-type]
+        tags=_checked_tags(tags),
         trace_parent=trace_parent,
     )
+
+
+def _checked_tags(tags: object) -> dict[str, Any]:
+    checked = check_json(tags if tags is not None else {}, path="tags")
+    if not isinstance(checked, dict):
+        raise InvalidValue("tags", f"is a {type(tags).__name__}; pass a dict")
+    return checked
 
 
 def start(inst: Installation, admission: Admission, options: Mapping[str, Any]) -> RunResult:
@@ -199,10 +206,13 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
 
 def _delay(countdown: float | None, eta: datetime | None) -> timedelta | None:
     if countdown is not None:
-        return timedelta(seconds=float(countdown))
+        try:
+            return timedelta(seconds=float(countdown))
+        except (TypeError, ValueError, OverflowError):
+            raise TaskOptionRefused(f"countdown= is a number of seconds, not {countdown!r}") from None
     if eta is None:
         return None
-    if eta.tzinfo is None:
-        raise TaskOptionRefused("eta= must have a time zone; countdown= needs none")
+    if not isinstance(eta, datetime) or eta.tzinfo is None:
+        raise TaskOptionRefused("eta= must be a datetime with a time zone; countdown= needs none")
     # The one place where the caller's clock meets the database's: an eta is the caller's own instant.
     return max(timedelta(0), eta - datetime.now(UTC))

@@ -166,7 +166,7 @@ def test_the_result_of_an_owner_that_was_fenced_while_it_called_is_kept(
             conn.execute("UPDATE run_leases SET epoch = epoch + 1 WHERE run_id = %s", [run_id])
             conn.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND application_name = 'celegraph pen'"
+                " WHERE datname = current_database() AND application_name LIKE 'celegraph pen%'"
             )
 
     def wait(state: State) -> None:

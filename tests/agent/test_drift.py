@@ -9,7 +9,7 @@ import pytest
 from celegraph import EffectCall, effect
 from celegraph.errors import EffectDrift
 from celegraph.testing.driver import Driven, Driver
-from tests.support.driving import event
+from tests.support.driving import connection, event
 from tests.support.log import Log
 from tests.support.shapes import State, chain
 
@@ -122,3 +122,17 @@ def test_f16_the_model_words_its_arguments_differently_on_the_re_run(
     assert run.status == "finished"
     assert _acts(log) == ["act Refund for order 17"]
     assert event(run, "effect drifted")["now"] == {"memo": wording}
+
+
+def test_a_drift_whose_question_was_closed_unanswered_is_asked_again(drive: Driver, log: Log) -> None:
+    run = _drifting(drive, log, [])
+    with connection(run) as conn:  # as when the run fails in another branch and a person retries it
+        conn.execute(
+            "UPDATE approvals SET status = 'cancelled', decided_at = ledger_now() WHERE run_id = %s",
+            (run.run_id,),
+        )
+
+    run.resume(["approve"])
+
+    assert [a.status for a in run.approvals] == ["cancelled", "approved"]
+    assert _acts(log) == ["act first words", "act other words"]

@@ -325,3 +325,47 @@ def test_a_call_in_a_sibling_s_thread_is_recorded_although_the_other_branch_has_
     assert run.status == "finished", run.run.reason
     assert log.count("act") == 1
     assert run.effects[0].attempts == 1
+
+
+@pytest.mark.parametrize("ref", [4711, "a\0b", "\udcff", "x" * 10_000, b"id"])
+def test_a_call_is_recorded_whatever_its_author_takes_for_the_providers_id(drive: Driver, ref: Any) -> None:
+    @effect("pay")
+    def pay(call: EffectCall) -> str:
+        call.provider_ref = ref
+        return "receipt"
+
+    run = drive(chain(lambda state: {"seen": [pay()]}), {})
+
+    assert run.output["seen"] == ["receipt"]
+    assert [e.status for e in run.effects] == ["sent"]
+
+
+def test_a_call_whose_result_fails_while_it_is_read_is_recorded_all_the_same(drive: Driver, log: Log) -> None:
+    class Broken(dict[str, str]):
+        def items(self) -> Any:
+            raise RuntimeError("the session is closed")
+
+    @effect("pay", in_doubt="retry")
+    def pay(call: EffectCall) -> Any:
+        log("act")
+        return Broken(id="r-1")
+
+    run = drive(chain(lambda state: {"seen": [pay()]}), {})
+
+    assert run.status == "failed"
+    assert "RuntimeError" in run.run.error["message"]
+    assert [e.status for e in run.effects] == ["sent"]
+    assert log.lines == ["act"]
+
+
+def test_an_error_whose_message_no_database_takes_is_kept_without_the_bad_characters(
+    drive: Driver, log: Log
+) -> None:
+    @effect("pay")
+    def pay(call: EffectCall) -> None:
+        log("act")
+        raise ConnectionRefusedError("no such file: \udcff\0")
+
+    run = drive(chain(lambda state: pay()), {})
+
+    assert [(e.status, e.error["message"]) for e in run.effects] == [("failed", "no such file: \ufffd\ufffd")]

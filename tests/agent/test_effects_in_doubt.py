@@ -9,13 +9,18 @@ import pytest
 
 import celegraph
 from celegraph import EffectCall, Happened, NotHappened, Unknown, effect
+from celegraph.agent.attempt import Attempt
 from celegraph.agent.effect import Found
 from celegraph.errors import EffectNotDone, EffectSkipped
+from celegraph.ledger.leases import Settled
+from celegraph.ledger.outcomes import Outcome, Waiting
+from celegraph.tasks import advance
 from celegraph.tasks.decide import decide
 from celegraph.tasks.installation import using
 from celegraph.tasks.resolve import NotResolvable, resolve_effect
+from celegraph.tasks.settle import settle
 from celegraph.testing.driver import Driven, Driver
-from tests.support.driving import connection, kinds, taken_over
+from tests.support.driving import connection, kinds, sweep, taken_over
 from tests.support.dying import die, process_dies
 from tests.support.log import Log
 from tests.support.shapes import Graph, State, chain
@@ -413,6 +418,40 @@ def test_a_tool_nodes_error_handling_leads_to_no_second_call(drive: Driver, log:
     assert run.status == "waiting"
     assert log.lines == ["model", "act o-1"]
     assert [a.kind for a in run.approvals] == ["doubt"]
+
+
+def test_a_doubt_answered_before_its_question_stands_needs_no_person(
+    drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process_dies(lambda: drive(dying_payer(log), {}, run_id="answered-early"))
+
+    async def answered_first(attempt: Attempt, outcome: Outcome, mark: str | None) -> Settled | None:
+        if isinstance(outcome, Waiting):
+            key = outcome.asks[0].idempotency_key
+            await asyncio.to_thread(celegraph.confirm_effect, key, result="by webhook")
+        return await settle(attempt, outcome, mark)
+
+    monkeypatch.setattr(advance, "settle", answered_first)
+    run = taken_over(drive(dying_payer(log), {}, run_id="answered-early"))
+
+    assert run.output["seen"] == ["by webhook"]
+    assert log.count("call 2") == 0
+    assert [(a.kind, a.status, a.decided_by) for a in run.approvals] == [("doubt", "approved", None)]
+
+
+def test_the_sweep_closes_a_question_whose_answer_came_first_and_wakes_its_run(
+    lonely_drive: Driver, log: Log
+) -> None:
+    run = in_doubt(lonely_drive, log, "answered-unseen")
+    assert run.status == "waiting"
+    with connection(run) as conn:  # as if the process had died between the settle and its second look
+        conn.execute("UPDATE effects SET status = 'sent', result = '\"late reply\"'")
+
+    sweep(run)
+    assert run.status == "ready"
+    run.resume()
+
+    assert run.output["seen"] == ["late reply"]
 
 
 def test_an_answer_about_an_earlier_call_does_not_settle_a_later_one(drive: Driver, log: Log) -> None:

@@ -12,8 +12,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
+from langgraph.types import RetryPolicy
 
 from celegraph import EffectCall, effect
 from celegraph.ledger import effects, outbox
@@ -232,6 +236,77 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
 
     assert log.count("mail ada@example.org") == 2
     assert run.effects[0].status == "sent"
+
+
+def test_a_look_up_that_answers_nonsense_does_not_keep_other_intents_back(
+    lonely_drive: Driver, log: Log
+) -> None:
+    nonsense: Any = lambda call, to: "perhaps"  # noqa: E731
+
+    @effect("outbox-nonsense", in_doubt="reconcile", lookup=nonsense)
+    def bad(call: EffectCall, to: str) -> None:
+        raise TimeoutError("no answer")
+
+    mail = _mail(log, "outbox-patient")
+    run = lonely_drive(chain(lambda state: bad.enqueue("bob@example.org") and None), {})
+    dispatch(run.installation)
+    run.pass_time("5m")
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+
+    dispatch(run.installation)
+
+    assert _mails(log) == Counter(["ada@example.org"])
+
+
+@pytest.mark.parametrize("tasks", [False, True])
+def test_an_intent_of_a_pass_that_failed_in_place_is_dropped_when_the_next_makes_no_effect(
+    lonely_drive: Driver, log: Log, tasks: bool
+) -> None:
+    mail = _mail(log, f"outbox-in-place-{tasks}")
+    retry = RetryPolicy(max_attempts=2, initial_interval=0.01)
+
+    def node(state: State) -> None:
+        log("node")
+        if log.count("node") == 1:
+            mail.enqueue("ghost@example.org")
+            raise ConnectionResetError("before the node ends")
+
+    @entrypoint()
+    def calling(state: State) -> None:
+        task(node, retry_policy=retry)(state).result()  # type: ignore[call-overload]
+
+    run = lonely_drive(calling if tasks else chain(node, retry=retry), {})
+    dispatch(run.installation)
+
+    assert run.status == "finished"
+    assert log.lines == ["node", "node"]
+
+
+def test_what_a_node_calls_between_its_intents_does_not_count_as_another_pass(
+    lonely_drive: Driver, log: Log
+) -> None:
+    mail = _mail(log, "outbox-nested")
+    same_name = RunnableLambda(lambda given: given, name="node")
+
+    @tool
+    def ask(what: int) -> int:
+        """A tool that runs a chain of its own."""
+        return int(same_name.invoke(what))
+
+    below = chain(lambda state: same_name.invoke(1) and None).compile()
+
+    def node(state: State) -> None:
+        mail.enqueue("first@example.org")
+        same_name.invoke(1)
+        ask.invoke({"what": 1})
+        below.invoke({})
+        mail.enqueue("second@example.org")
+        same_name.batch([1, 2])
+
+    run = lonely_drive(chain(node), {})
+    dispatch(run.installation)
+
+    assert _mails(log) == Counter(["first@example.org", "second@example.org"])
 
 
 def test_a_node_that_failed_releases_nothing_also_when_the_graph_handles_its_error(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from langgraph.func import entrypoint, task
+from langgraph.graph import START, StateGraph
 
+from celegraph.agent.graphs import load_graph
+from celegraph.agent.spec import Agent
+from celegraph.errors import AgentUnusable
 from celegraph.tasks import advance
 from celegraph.testing.driver import Driver
 from tests.support.driving import kinds, taken_over
@@ -153,3 +158,18 @@ def test_a_run_that_kills_its_process_three_times_in_one_step_is_quarantined_wit
     assert run.status == "quarantined"
     assert "poison" in (run.run.reason or "")
     assert log.lines == ["fine", "poison", "poison", "poison"]
+
+
+@pytest.mark.parametrize("option", ["interrupt_before", "interrupt_after"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_graph_with_breakpoints_is_refused_because_they_would_pass_by_themselves(
+    option: str, nested: bool
+) -> None:
+    def node(state: State) -> None: ...
+
+    options: dict[str, Any] = {option: ["node"]}
+    compiled = chain(node).compile(**options)
+    graph = StateGraph(State).add_sequence([("sub", compiled)]).add_edge(START, "sub") if nested else compiled
+
+    with pytest.raises(AgentUnusable, match="wait for nobody here; ask with ask_approval"):
+        load_graph("support", Agent(graph=graph))

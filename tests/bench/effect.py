@@ -139,7 +139,10 @@ def _run(url: str, number: int) -> None:
 
 
 def _pen_lines(log: Path) -> int:
-    return sum(line.startswith("celegraph pen|LOG:") for line in log.read_text(errors="replace").splitlines())
+    return sum(
+        line.startswith("celegraph pen ") and "|LOG:" in line
+        for line in log.read_text(errors="replace").splitlines()
+    )
 
 
 def main() -> int:

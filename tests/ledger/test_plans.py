@@ -52,11 +52,17 @@ def conn(module_database_url: str) -> Iterator[Conn]:
 
 
 QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
-    ("sweep", "running", "runs_running", {"hang_after": timedelta(minutes=10), "limit": 500}),
+    (
+        "sweep",
+        "running",
+        "runs_running",
+        {"hang_after": timedelta(minutes=10), "limit": 500, "after_at": None, "after_id": None},
+    ),
     ("sweep", "due_rings", "runs_ringing", {"limit": 10}),
     ("sweep", "wake_for_code", "runs_waiting_for_code", {"limit": 10}),
     ("sweep", "wake_decided", "approvals_unconsumed", {"limit": 10}),
     ("sweep", "cancelling", "runs_cancelling", {"limit": 10}),
+    ("approvals", "close_answered_doubts", "approvals_open_doubts", {"run_id": None, "limit": 10}),
     ("sweep", "past_deadline", "runs_deadlines", {"limit": 10}),
     ("sweep", "orphan_locks", "runs_by_lock", {"lease": timedelta(minutes=1)}),
     ("sweep", "unanswered", "runs_ringing", {"limit": 10}),

@@ -96,6 +96,11 @@ BAD_STARTS: list[tuple[Any, type[Exception], str]] = [
     (lambda s: s.apply_async(("refund", {}), chain=[s.s("refund", {})]), TaskOptionRefused, "one graph"),
     (lambda s: s.apply_async(("refund", {}), group_id="g"), TaskOptionRefused, "start them singly"),
     (lambda s: s.apply_async(("refund", {}), eta=NAIVE), TaskOptionRefused, "time zone"),
+    (lambda s: s.apply_async(("refund", {}), eta="tomorrow"), TaskOptionRefused, "time zone"),
+    (lambda s: s.apply_async(("refund", {}), countdown=float("nan")), TaskOptionRefused, "seconds"),
+    (lambda s: s.apply_async(("refund", {}), countdown=1e12), InvalidValue, "hundred years"),
+    (lambda s: s.delay("refund", {}, deadline="99999999d"), InvalidValue, "hundred years"),
+    (lambda s: s.delay("refund", {}, tags="vip"), InvalidValue, "pass a dict"),
     (lambda s: s.apply_async(("refund", {}, "run-1"), task_id="run-2"), TypeError, "run_id"),
     (lambda s: s.apply_async(("refund", {}), {"run_id": "run-1"}, "run-2"), TaskOptionRefused, "differ"),
     (lambda s: s.admit("refund", {}, connection=None), ConfigError, "connection="),
@@ -216,7 +221,6 @@ def test_without_install_the_error_shows_the_line_to_add(monkeypatch: pytest.Mon
         lambda: celegraph.decide("nobody", "approve", by="anna"),
         lambda: celegraph.resolve_effect("nobody", "happened", by="anna"),
         lambda: celegraph.confirm_effect("nobody"),
-        lambda: celegraph.confirm_effect(),
     ],
 )
 def test_what_does_not_exist_is_a_named_lookup_error(app: Celery, call: Any) -> None:

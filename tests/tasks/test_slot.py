@@ -8,7 +8,7 @@ import threading
 import psycopg
 import pytest
 
-from celegraph.ledger.connect import close_pools
+from celegraph.ledger.connect import close_pools, pen_name
 from celegraph.tasks import hooks
 from celegraph.tasks.slot import NodeExecutor, close_current
 from celegraph.testing.database import Ledger
@@ -39,7 +39,7 @@ def test_a_closed_slot_leaves_no_thread_and_no_connection(database_url: str) -> 
         return {"seen": sorted(set(_sessions(database_url)))}
 
     run = Driver(Ledger(database_url, "celegraph"))(chain(look), {})
-    assert {"celegraph heart", "celegraph pen"} <= set(run.output["seen"])
+    assert {"celegraph heart", pen_name("celegraph")} <= set(run.output["seen"])
     close_current()
     close_pools()
 

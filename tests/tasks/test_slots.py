@@ -12,7 +12,9 @@ from celegraph.agent.attempt import Attempt
 from celegraph.errors import AttemptOver
 from tests.support.scene import Scene
 
-_END_PENS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'celegraph pen'"
+_END_PENS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'celegraph pen%'"
+)
 
 
 def test_a_pen_that_died_while_idle_costs_no_doorbell(scene: Scene) -> None:

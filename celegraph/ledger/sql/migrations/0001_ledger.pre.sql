@@ -173,6 +173,7 @@ CREATE INDEX approvals_by_run ON approvals (run_id, created_at);
 CREATE INDEX approvals_acting ON approvals (next_action_at) WHERE status = 'open' AND next_action_at IS NOT NULL;
 CREATE INDEX approvals_unconsumed ON approvals (decided_at) WHERE status <> 'open' AND consumed_at IS NULL;
 CREATE INDEX approvals_open ON approvals (created_at) WHERE status = 'open';
+CREATE INDEX approvals_open_doubts ON approvals (created_at) WHERE status = 'open' AND kind = 'doubt';
 CREATE UNIQUE INDEX approvals_one_open_per_interrupt ON approvals (run_id, interrupt_id) WHERE status = 'open' AND kind = 'interrupt';
 CREATE UNIQUE INDEX approvals_one_open_per_effect ON approvals (idempotency_key, kind) WHERE status = 'open' AND kind <> 'interrupt';
 

@@ -59,3 +59,27 @@ WITH due AS (
     SELECT run_id, 'expired', jsonb_build_object('approval_id', approval_id, 'on_timeout', on_timeout) FROM expired
 )
 SELECT approval_id, run_id, on_timeout FROM expired;
+
+-- name: close_answered_doubts
+-- open -> approved | rejected | cancelled: the call in question was answered (by a webhook, a look-up, its
+-- own late reply) or made anew while the question was on its way, so nobody's answer would be taken any
+-- more.  Not consumed: it makes the run due.  %(run_id)s null: of every run.
+WITH due AS (
+    SELECT a.approval_id, e.status, e.attempts
+      FROM approvals a JOIN effects e USING (idempotency_key)
+     WHERE a.status = 'open' AND a.kind = 'doubt' AND (%(run_id)s::text IS NULL OR a.run_id = %(run_id)s)
+       AND (e.status <> 'pending' OR e.attempts <> a.ask)
+     ORDER BY a.created_at LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED
+), closed AS (
+    UPDATE approvals a
+       SET status = CASE WHEN due.attempts <> a.ask THEN 'cancelled'
+                         WHEN due.status = 'failed' THEN 'rejected' ELSE 'approved' END,
+           decided_at = ledger_now(), note = 'the effect was settled before anybody answered',
+           decision = '{"verb": "answer"}'
+      FROM due WHERE a.approval_id = due.approval_id
+    RETURNING a.approval_id, a.run_id, a.status
+), event AS (
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'decided', jsonb_build_object('approval_id', approval_id, 'status', status, 'by', 'ledger') FROM closed
+)
+SELECT run_id FROM closed;

@@ -9,13 +9,15 @@ SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS ag
 
 -- name: running
 -- Candidates, read before pg_locks: a run that is running here and has no lock a moment later has
--- lost its owner, or moved since, which the epoch in `recover` finds out.
-SELECT r.run_id, r.lock_key, l.epoch,
+-- lost its owner, or moved since, which the epoch in `recover` finds out.  A page; the next begins after
+-- the last row of this one: live runs, however many, must not hide a dead one.
+SELECT r.run_id, r.lock_key, r.updated_at, l.epoch,
        (l.expires_at <= ledger_now()) AS beatless,
        (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE r.status = 'running'
- ORDER BY r.updated_at
+   AND (%(after_at)s::timestamptz IS NULL OR (r.updated_at, r.run_id) > (%(after_at)s, %(after_id)s))
+ ORDER BY r.updated_at, r.run_id
  LIMIT %(limit)s;
 
 -- name: locks
@@ -23,8 +25,12 @@ SELECT r.run_id, r.lock_key, l.epoch,
 SELECT lock_key, pid FROM session_locks;
 
 -- name: terminate
--- End a hung owner's backend; only while this very pid holds this very lock (pids are used again).
-SELECT pg_terminate_backend(pid) AS ended FROM session_locks WHERE pid = %(pid)s AND lock_key = %(lock_key)s;
+-- End a hung owner's backend; only while this very pid holds this very lock (pids are used again), and
+-- is a pen of this schema: a run of the same id in another schema has the same lock.
+SELECT pg_terminate_backend(pid) AS ended
+  FROM session_locks JOIN pg_stat_activity s USING (pid)
+ WHERE pid = %(pid)s AND lock_key = %(lock_key)s
+   AND s.application_name = 'celegraph pen ' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8);
 
 -- name: orphan_locks
 -- Locks of our runs whose holder no live lease names, seen for longer than a lease: an owner that
@@ -36,6 +42,7 @@ SELECT r.run_id, r.lock_key, k.pid
   JOIN pg_stat_activity s ON s.pid = k.pid
  WHERE r.status <> 'running' AND r.updated_at < ledger_now() - %(lease)s::interval
    AND l.backend_pid IS DISTINCT FROM k.pid
+   AND s.application_name = 'celegraph pen ' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8)
    AND s.state_change < ledger_now() - %(lease)s::interval;
 
 -- name: wake_decided
