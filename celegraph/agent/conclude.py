@@ -14,7 +14,7 @@ from celegraph.agent.lookups import call_of
 from celegraph.agent.not_done import is_not_done
 from celegraph.errors import InvalidValue
 from celegraph.ledger import effects
-from celegraph.ledger.canonical import canonical_json, check_size, decode_result, encode_result
+from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.effects import Effect
@@ -87,7 +87,7 @@ def _encoded(granted: Granted, value: Any) -> tuple[Any, InvalidValue | None]:
     try:
         stored = encode_result(value)
         limit = granted.request.attempt.config.max_value_bytes
-        check_size(canonical_json(stored, path="result"), limit, "result")
+        check_size(stored_json(stored), limit, "result")
     except InvalidValue as problem:
         # It did happen; only its result cannot be kept.  Recorded first, reported then.
         return None, problem

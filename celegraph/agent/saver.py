@@ -7,6 +7,7 @@ refused instead of hiding its own progress.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,6 +89,8 @@ class Saver(AsyncPostgresSaver):
         self.head: list[CheckpointTuple | None] = [None]
         self.touched = [False]
         self.before_writes: list[Callable[[str], Awaitable[None]]] = []
+        self.writing: set[asyncio.Future[None]] = set()
+        self.unwritten: list[BaseException] = []
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As LangGraph's; remembers the root's head and where a subgraph is called from."""
@@ -114,6 +117,7 @@ class Saver(AsyncPostgresSaver):
                 "the clock of this worker is behind the clock that wrote the run's newest checkpoint;"
                 " synchronise the hosts' clocks"
             )
+        await self._after_writes()
         return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
@@ -124,6 +128,27 @@ class Saver(AsyncPostgresSaver):
         task_path: str = "",
     ) -> None:
         """As LangGraph's; who must act before a task's writes become durable acts first."""
-        for hook in self.before_writes:
-            await hook(task_id)
-        await super().aput_writes(config, writes, task_id, task_path)
+        # Before anything is awaited: the step's checkpoint is sent right behind.
+        done = asyncio.get_running_loop().create_future()
+        self.writing.add(done)
+        try:
+            for hook in self.before_writes:
+                await hook(task_id)
+            await super().aput_writes(config, writes, task_id, task_path)
+        except BaseException as error:
+            self.unwritten.append(error)
+            raise
+        finally:
+            self.writing.discard(done)
+            done.set_result(None)
+
+    async def _after_writes(self) -> None:
+        """A checkpoint comes after its step's writes, or not at all.
+
+        LangGraph sends both at once.  With the checkpoint the node is durable and never runs again, and
+        only its writes release its intents: a process that died between the two would lose them.
+        """
+        for writes in tuple(self.writing):
+            await asyncio.shield(writes)
+        if self.unwritten:
+            raise self.unwritten[0]

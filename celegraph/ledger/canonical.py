@@ -7,6 +7,7 @@ sign; a caller's own key that starts with `$` is written with one more, so the t
 from __future__ import annotations
 
 import base64
+import json
 import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
@@ -39,6 +40,11 @@ def canonical_json(value: object, *, path: str = "args") -> bytes:
     stable form raises `InvalidValue` with the field's path.
     """
     return rfc8785.dumps(_identity(value, path))
+
+
+def stored_json(stored: Json) -> bytes:
+    """A value that `encode_result` has made, as JSON: what its size is measured by."""
+    return json.dumps(stored, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def check_size(encoded: bytes, limit: int, path: str) -> None:

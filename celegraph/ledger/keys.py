@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 
 from celegraph.errors import InvalidValue
 from celegraph.ledger.canonical import canonical_json
+from celegraph.ledger.plain import check_text
 
 _KEY = re.compile(r"[a-z0-9-]+")
 _LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
@@ -59,6 +61,12 @@ def message_id(key: str, domain: str) -> str:
 
 def _digest(kind: str, **parts: str | int) -> str:
     # JSON keeps the parts apart: joined by colons, "a:b","c" and "a","b:c" would be one.
-    digest = hashlib.sha256(canonical_json({kind: parts}, path="key")).digest()
+    plain = {
+        name: check_text(part, f"key.{kind}.{name}") if isinstance(part, str) else part
+        for name, part in parts.items()
+    }
+    # Of texts and small numbers json writes the canonical form, in a fraction of the time.
+    body = json.dumps({kind: plain}, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(body.encode()).digest()
     # 160 bits are 32 characters of base32 without padding.
     return base64.b32encode(digest[:20]).decode().lower()

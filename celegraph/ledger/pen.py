@@ -74,7 +74,8 @@ class Pen:
     async def _fetch(self, query: bytes, params: Mapping[str, Any] | None) -> list[DictRow]:
         async with self.lock:
             cur = await self.conn.execute(query, params)
-            return await cur.fetchall() if cur.description else []
+            # Not `description`: it builds an object for every column.
+            return await cur.fetchall() if cur.rownumber is not None else []
 
     async def close(self) -> None:
         """Close for good; the server frees the session's locks.  An error here changes nothing."""

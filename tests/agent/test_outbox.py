@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from collections import Counter
@@ -9,7 +10,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import START, StateGraph
 
 from celegraph import EffectCall, effect
@@ -145,6 +148,35 @@ def test_an_intent_in_doubt_is_tried_again_with_its_key(lonely_drive: Driver, lo
     assert len(keys) == 2
     assert len(set(keys)) == 1
     assert run.effects[0].status == "sent"
+
+
+def test_a_node_is_never_durable_without_the_release_of_its_intents(
+    lonely_drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mail = _mail(log, "outbox-order")
+    write = AsyncPostgresSaver.aput_writes
+
+    async def late_and_lost(saver: AsyncPostgresSaver, *args: Any) -> None:
+        if not log.count("node") or log.count("lost"):
+            await write(saver, *args)
+            return
+        log("lost")
+        # LangGraph sends the step's checkpoint meanwhile; it has every chance to be faster.
+        await asyncio.sleep(0.1)
+        saver.conn.pgconn.finish()  # type: ignore[union-attr]
+        raise psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(AsyncPostgresSaver, "aput_writes", late_and_lost)
+
+    def node(state: State) -> None:
+        log("node")
+        mail.enqueue("ada@example.org")
+
+    run = lonely_drive(chain(node, lambda state: None), {})
+    dispatch(run.installation)
+
+    assert run.status == "finished"
+    assert log.lines == ["node", "lost", "node", "mail ada@example.org"]
 
 
 @pytest.mark.parametrize("claim", [1, 2], ids=["first claim", "claim after a doubt"])

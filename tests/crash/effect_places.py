@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.crash.places import GATES, STATEMENTS, Place
 from tests.support.policies import POLICIES, Policy
-from tests.support.wire import Statement, ours
+from tests.support.wire import Statement, either, ours
 
 _SIDES = ("before", "after")
 
@@ -53,7 +53,10 @@ _BY_THE_OUTBOX = [
 _CLAIM = _both("second claim", ours("effects", "claim"))
 _CLAIM_OF_INTENT = _both("second claim", ours("outbox", "claim_again"), key=True)
 _LOOK_UP = Place("look-up", "pay:look-up")
-_FOUND = _both("record of the look-up", ours("effects", "record_sent"), key=True)
+# By the run's own next attempt, or by `reconcile_effects`, whoever looks first.
+_FOUND = _both(
+    "record of the look-up", either(ours("effects", "record_sent"), ours("effects", "resolve")), key=True
+)
 _QUESTION = _both("question", ours("leases", "settle"))
 _QUESTION_ABOUT_INTENT = _both("question", ours("outbox", "ask"))
 

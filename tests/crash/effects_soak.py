@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.crash.effect_places import Course, courses
 from tests.crash.fleet import Fleet, Say, run_soak
@@ -34,26 +34,26 @@ _WORKERS = 4
 _SIDE_BY_SIDE = 10
 # Of so many kills one takes a whole worker, with whatever else it is doing.
 _WHOLE_WORKER_EVERY = 40
+_TRIES = 3
 _END_WITHIN = 180.0
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run and where it is killed.  `whole`: by the death of its worker, beside no other kill."""
+    """One run and where it is killed.  `whole`: by the death of its worker, beside no other kill.
+
+    `again`: the run before it got away, because its call was given up before it could be killed.
+    """
 
     number: int
     course: Course
     whole: bool
+    again: int = 0
 
     @property
     def run_id(self) -> str:
         """Of one length: a run is recognised by its id in statements, so none may contain another."""
-        return f"killed-{self.number:05}"
-
-    @property
-    def kills(self) -> int:
-        """How many kills this is."""
-        return len(self.course.places)
+        return f"killed-{self.number:05}-{self.again}"
 
     def __str__(self) -> str:
         return f"{'worker' if self.whole else 'child '} {self.course}"
@@ -92,7 +92,7 @@ def plan(kills: int, seed: int) -> list[Case]:
             if left:
                 course = Course(course.agent, course.places[:left])
                 cases.append(Case(len(cases) + 1, course, chance.randrange(_WHOLE_WORKER_EVERY) == 0))
-                left -= cases[-1].kills
+                left -= len(course.places)
     return cases
 
 
@@ -106,6 +106,8 @@ class EffectsSoak:
         self._say = say
         self._lock = threading.Lock()
         self._kills = 0
+        self._missed: list[str] = []
+        self._runs: dict[str, Case] = {}
 
     def run(self, cases: list[Case]) -> Verdict:
         """Every kill, then the accounts."""
@@ -114,21 +116,41 @@ class EffectsSoak:
             for whole, some in itertools.groupby(cases, key=lambda case: case.whole):
                 for _ in map(self._carry_out, some) if whole else pool.map(self._carry_out, some):
                     pass
-            unfinished = self._await_ends(cases)
-        return self._accounts(cases, unfinished)
+            unfinished = self._await_ends()
+        return self._accounts(unfinished)
 
     def _carry_out(self, case: Case) -> None:
         if case.whole:
             self._fleet.await_whole()
-        begun = time.monotonic()
-        self._kill_at(
-            case, case.course.places, lambda: self._scene.begin(case.course.agent, run_id=case.run_id)
-        )
-        with self._lock:
-            self._kills += case.kills
-            self._say(f"{self._kills:4} {case!s:70} {time.monotonic() - begun:.1f} s")
+        begun, left = time.monotonic(), len(case.course.places)
+        for again in range(_TRIES):
+            course = replace(case.course, places=case.course.places[:left])
+            left -= self._kill(replace(case, course=course, again=again))
+            if not left:
+                break
+        else:
+            self._missed.append(str(case))
+        self._say(f"{self._kills:4} {case!s:70} {time.monotonic() - begun:.1f} s")
 
-    def _kill_at(self, case: Case, places: tuple[Place, ...], begin: Callable[[], object]) -> None:
+    def _kill(self, case: Case) -> int:
+        """How many kills it came to."""
+        struck: list[int] = []
+        with self._lock:
+            self._runs[case.run_id] = case
+        try:
+            self._kill_at(
+                case,
+                case.course.places,
+                lambda: self._scene.begin(case.course.agent, run_id=case.run_id),
+                struck,
+            )
+        except AssertionError as error:
+            self._show(case, f"got away: {error}")
+        return len(struck)
+
+    def _kill_at(
+        self, case: Case, places: tuple[Place, ...], begin: Callable[[], object], struck: list[int]
+    ) -> None:
         """Kill at the first place; the next one is watched before the victim is dead."""
         with self._fleet.post(places[0], case.run_id) as post:
             begin()
@@ -139,16 +161,19 @@ class EffectsSoak:
                     self._fleet.kill_whole(pid).launch()
                 else:
                     self._fleet.kill(pid)
+                struck.append(pid)
+                with self._lock:
+                    self._kills += 1
                 post.leave()
 
             if len(places) == 1:
                 strike()
             else:
-                self._kill_at(case, places[1:], strike)
+                self._kill_at(case, places[1:], strike, struck)
 
-    def _await_ends(self, cases: list[Case]) -> set[str]:
+    def _await_ends(self) -> set[str]:
         """Wait until every run has finished and every effect is done; returns those that never are."""
-        left = {case.run_id for case in cases}
+        left = set(self._runs)
 
         def all_over() -> bool:
             left.difference_update(self._over())
@@ -167,22 +192,22 @@ class EffectsSoak:
         ).fetchall()
         return [str(row["run_id"]) for row in rows]
 
-    def _accounts(self, cases: list[Case], unfinished: set[str]) -> Verdict:
+    def _accounts(self, unfinished: set[str]) -> Verdict:
         """By the provider's log; of our own rows only that they say the same."""
         acts = self._scene.provider.acts()
         keys: dict[str, list[str]] = {}
         for act in acts:
             keys.setdefault(act.body["run_id"], []).append(act.key)
-        verdict = Verdict(self._kills)
-        for case in cases:
+        verdict = Verdict(self._kills, lost=self._missed)
+        for case in self._runs.values():
             done = [row.idempotency_key for row in self._scene.effects(case.run_id) if row.done]
             verdict.duplicates += max(0, len(keys.get(case.run_id, [])) - 1)
             if case.run_id in unfinished or set(done) != set(keys.get(case.run_id, [])) or not done:
                 verdict.lost.append(case.run_id)
         self._count(verdict)
-        for case in cases:
+        for case in self._runs.values():
             if case.run_id in verdict.lost or len(keys.get(case.run_id, [])) > 1:
-                self._show(case, keys.get(case.run_id, []))
+                self._show(case, f"acts: {Counter(keys.get(case.run_id, []))}")
         return verdict
 
     def _count(self, verdict: Verdict) -> None:
@@ -196,9 +221,9 @@ class EffectsSoak:
             int(row[name]) for name in ("asked", "reconciled", "retried")
         )
 
-    def _show(self, case: Case, acts: list[str]) -> None:
+    def _show(self, case: Case, what: str) -> None:
         scene = self._scene
-        self._say(f"{case} {Counter(acts)}\n{scene.run(case.run_id)}\n{scene.effects(case.run_id)}")
+        self._say(f"{case} {what}\n{scene.run(case.run_id)}\n{scene.effects(case.run_id)}")
         for event in scene.events(case.run_id):
             self._say(f"  {event.at:%M:%S.%f} {event.epoch} {event.kind} {dict(event.data)}")
 

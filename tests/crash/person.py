@@ -9,7 +9,7 @@ from typing import Self
 
 from celegraph import decide, list_approvals, resolve_effect
 from celegraph.ledger.approvals import Approval
-from celegraph.tasks.resolve import NotResolvable
+from celegraph.tasks.resolve import Answer, NotResolvable
 from tests.support.provider import FakeProvider
 
 _LOOK_EVERY = 0.2
@@ -45,8 +45,11 @@ class Person:
         return {act.key: act.ref for act in self._provider.acts()}
 
 
-def answer_doubts(asked: list[Approval], refs: Callable[[], dict[str, str]]) -> None:
-    """Answer what is asked by `refs()`: what the provider has done, by key."""
+def answer_doubts(asked: list[Approval], refs: Callable[[], dict[str, str]], *, skips: bool = False) -> None:
+    """Answer what is asked by `refs()`: what the provider has done, by key.
+
+    `skips`: what has not happened shall not.
+    """
     doubts = [question for question in asked if question.kind == "doubt"]
     if not doubts:
         return
@@ -59,7 +62,7 @@ def answer_doubts(asked: list[Approval], refs: Callable[[], dict[str, str]]) -> 
             if key in done:
                 _happened(question.approval_id, key, done[key])
             else:
-                _did_not_happen(question.approval_id, key)
+                _answer(question.approval_id, key, "skip" if skips else "did_not_happen")
 
 
 def _happened(approval_id: str, key: str, ref: str) -> None:
@@ -69,11 +72,11 @@ def _happened(approval_id: str, key: str, ref: str) -> None:
         decide(approval_id, "answer", by="person", value="happened")
 
 
-def _did_not_happen(approval_id: str, key: str) -> None:
+def _answer(approval_id: str, key: str, answer: Answer) -> None:
     if _by_key(key):
-        resolve_effect(key, "did_not_happen", by="person")
+        resolve_effect(key, answer, by="person")
     else:
-        decide(approval_id, "answer", by="person", value="did_not_happen")
+        decide(approval_id, "answer", by="person", value=answer)
 
 
 def _by_key(key: str) -> bool:

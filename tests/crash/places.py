@@ -36,7 +36,6 @@ class Place:
 # A doubt whose call window is not over yet is met once more after it.
 _ONCE_MORE = (2,)
 _IN_DOUBT = (2, 3)
-_IF_NOT_WRITTEN = (1, 2)
 
 GATES = (
     Place("first node", "one"),
@@ -56,11 +55,11 @@ STATEMENTS = (
     Place("after reserve", "pay", ours("effects", "reserve"), "after", _IN_DOUBT),
     Place("before record", "pay:acted", ours("effects", "record_sent"), "before", _IN_DOUBT, names="key"),
     Place("after record", "pay:acted", ours("effects", "record_sent"), "after", _ONCE_MORE, names="key"),
-    # LangGraph writes a node's result twice, by itself and in the checkpoint, in either order.
-    Place("before checkpoint", "pay:recorded", _CHECKPOINT, "before", _IF_NOT_WRITTEN),
-    Place("after checkpoint", "pay:recorded", _CHECKPOINT, "after"),
-    Place("before node's writes", "pay:recorded", _WRITES, "before", _IF_NOT_WRITTEN),
+    # A node's result is written twice, first by itself and then in the checkpoint.
+    Place("before node's writes", "pay:recorded", _WRITES, "before", _ONCE_MORE),
     Place("after node's writes", "pay:recorded", _WRITES, "after"),
+    Place("before checkpoint", "pay:recorded", _CHECKPOINT, "before"),
+    Place("after checkpoint", "pay:recorded", _CHECKPOINT, "after"),
     Place("before settle", "last", ours("leases", "settle"), "before"),
     Place("after settle", "last", ours("leases", "settle"), "after"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import re
 import subprocess
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from celegraph.errors import InvalidValue
+from celegraph.ledger.canonical import canonical_json
 from celegraph.ledger.keys import approval_id, args_hash, effect_key, lock_key, message_id
 
 HASH = args_hash({"order": "o-17", "cents": 1999})
@@ -149,3 +152,16 @@ def test_two_places_share_a_key_only_if_they_are_one(
     one: tuple[str, str, str, str], other: tuple[str, str, str, str]
 ) -> None:
     assert (effect_key(*one, HASH) == effect_key(*other, HASH)) == (one == other)
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=5, max_size=5
+    )
+)
+def test_a_key_is_the_digest_of_the_canonical_form_whatever_the_texts(texts: list[str]) -> None:
+    run_id, step, tool, slot, hashed = texts
+    parts = {"run_id": run_id, "step": step, "tool": tool, "slot": slot, "args_hash": hashed}
+    digest = hashlib.sha256(canonical_json({"effect": parts})).digest()
+
+    assert effect_key(**parts) == "cg-" + base64.b32encode(digest[:20]).decode().lower()

@@ -34,6 +34,11 @@ def ours(file: str, name: str) -> Statement:
     return lambda sql: _plain(sql) == wanted
 
 
+def either(*statements: Statement) -> Statement:
+    """Recognises what one of them recognises."""
+    return lambda sql: any(statement(sql) for statement in statements)
+
+
 def containing(words: str) -> Statement:
     """Recognises statements of LangGraph's by some of their words."""
     return lambda sql: words in sql
