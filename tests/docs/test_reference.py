@@ -33,6 +33,6 @@ def test_every_public_name_is_there(name: str) -> None:
     assert re.search(rf"`[^`]*\b{name}\b[^`]*`", PAGE)
 
 
-@pytest.mark.parametrize("name", re.findall(r"`(\w+)`", PAGE.partition("## Errors")[2]))
+@pytest.mark.parametrize("name", re.findall(r"`([A-Z]\w+)`", PAGE.partition("## Errors")[2]))
 def test_every_error_named_there_exists(name: str) -> None:
     assert issubclass(getattr(errors, name), errors.CelegraphError)
