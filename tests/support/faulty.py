@@ -157,7 +157,7 @@ def agents(provider: Provider) -> dict[str, StateGraph[State]]:
 
 def _graph(act: Callable[[State], Any]) -> StateGraph[State]:
     graph = StateGraph(State)
-    graph.add_node("act", act)  # type: ignore[arg-type]  # either colour
+    graph.add_node("act", act)  # type: ignore[call-overload,arg-type,unused-ignore]  # either colour
     graph.add_node("last", lambda state: None)
     graph.add_edge(START, "act")
     graph.add_edge("act", "last")
