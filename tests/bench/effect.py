@@ -104,7 +104,7 @@ def commits_per_effect(url: str, effects: int) -> float:
     """Two runs that differ in nothing but their number of effects."""
     with psycopg.connect(url, autocommit=True) as conn:
         counts = []
-        for number in (0, effects):
+        for number in (effects, 2 * effects):
             before = _committed(conn)
             _run(url, number)
             counts.append(_committed(conn) - before)
@@ -119,7 +119,7 @@ def round_trips_per_effect(url: str, log: Path, effects: int) -> float:
         conn.execute("SELECT pg_reload_conf()")
     # A session sees the new settings at its next statement; pens of runs before keep theirs.
     counts = []
-    for number in (0, effects):
+    for number in (effects, 2 * effects):
         before = _pen_lines(log)
         _run(url, number)
         counts.append(_pen_lines(log) - before)

@@ -63,6 +63,18 @@ class Provider:
 
     def call(self, key: str, want: str, *, heeds: bool) -> str:
         """Act (once per key if it `heeds` them), and answer; or as the next fault says."""
+        if (gate := self._acted(key, want, heeds)) is not None:
+            gate.wait()
+        return f"receipt of {key}"
+
+    async def call_awaited(self, key: str, want: str, *, heeds: bool) -> str:
+        """The same without a thread: one that outlived its attempt could act after time has jumped."""
+        if (gate := self._acted(key, want, heeds)) is not None:
+            await asyncio.to_thread(gate.wait)
+        return f"receipt of {key}"
+
+    def _acted(self, key: str, want: str, heeds: bool) -> threading.Event | None:
+        """What the answer waits for."""
         with self._lock:
             fault = self._fault("look-up fails")
             if fault == "refuses":
@@ -74,10 +86,6 @@ class Provider:
                 raise _answered(409)
             if not heeds or key not in self.done:
                 self.acts.append((key, want))
-        self._answer(fault, key)
-        return f"receipt of {key}"
-
-    def _answer(self, fault: Fault | None, key: str) -> None:
         match fault:
             case "acts, no answer":
                 raise TimeoutError("no answer")
@@ -91,7 +99,8 @@ class Provider:
             case "acts, hangs":
                 gate = threading.Event()
                 self.hanging.append(gate)
-                gate.wait()
+                return gate
+        return None
 
     def look_up(self, key: str) -> Found:
         """What became of this key."""
@@ -155,9 +164,10 @@ def agents(provider: Provider) -> dict[str, StateGraph[State]]:
     return {"sync": _graph(act), "async": _graph(act_awaiting)}
 
 
-def _graph(act: Callable[[State], Any]) -> StateGraph[State]:
+def _graph(act: Any) -> StateGraph[State]:
+    """`act` is plain or awaits."""
     graph = StateGraph(State)
-    graph.add_node("act", act)  # type: ignore[call-overload,arg-type,unused-ignore]  # either colour
+    graph.add_node("act", act)
     graph.add_node("last", lambda state: None)
     graph.add_edge(START, "act")
     graph.add_edge("act", "last")
@@ -176,7 +186,7 @@ def _tool(provider: Provider, policy: Policy) -> Any:
 def _awaited_tool(provider: Provider, policy: Policy) -> Any:
     @effect(f"{policy}-async", in_doubt=policy, lookup=_look_up(provider, policy))
     async def act(call: EffectCall, want: str) -> str:
-        return await asyncio.to_thread(provider.call, call.key, want, heeds=policy == "retry")
+        return await provider.call_awaited(call.key, want, heeds=policy == "retry")
 
     return act
 
