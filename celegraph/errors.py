@@ -239,3 +239,12 @@ class RunFailed(CelegraphError):
         self.run_id = run_id
         self.status = status
         self.error = error
+
+
+class DoorbellFailed(CelegraphError):
+    """A worker could not advance the run just now; nothing is lost, the sweep rings again."""
+
+    def __init__(self, run_id: str, problem: str):
+        super().__init__(f"run {run_id!r} could not be advanced: {problem}; the sweep rings again")
+        self.run_id = run_id
+        self.problem = problem

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from celery.exceptions import Retry
 
-from celegraph.errors import RunFailed
+from celegraph.errors import DoorbellFailed, RunFailed
+from celegraph.ledger.db_errors import in_log
 from celegraph.tasks.advance import Advanced, advance
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.ring import ring
@@ -24,8 +25,13 @@ def run_doorbell(inst: Installation, run_id: str) -> str:
     A run that waits, sleeps or drains ends its message as task-retried: a success would stand in Flower
     for ever.  Nothing is re-published here that has not first been made due in PostgreSQL.
     """
-    with draining_on_soft_limit():
-        advanced = advance(inst, run_id)
+    try:
+        with draining_on_soft_limit():
+            advanced = advance(inst, run_id)
+    except Exception as error:
+        # What PostgreSQL says may quote a row, and this error goes to Celery's log, events and Flower.
+        logger.debug("doorbell failed", extra={"run_id": run_id}, exc_info=True)
+        raise DoorbellFailed(run_id, in_log(error)) from None
     if advanced.ring:
         ring(inst, [run_id])
     return _report(run_id, advanced)

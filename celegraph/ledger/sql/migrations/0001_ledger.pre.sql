@@ -127,6 +127,7 @@ CREATE TABLE effects (
     CONSTRAINT effects_failed_says_why CHECK (status <> 'failed' OR error IS NOT NULL)
 );
 CREATE INDEX effects_in_doubt ON effects (doubt_after) WHERE status = 'pending';
+CREATE INDEX effects_resting ON effects (updated_at) WHERE status = 'pending' AND mode = 'call';
 CREATE INDEX effects_unreleased ON effects (run_id, task_id)
     WHERE mode = 'outbox' AND released_at IS NULL;
 CREATE INDEX effects_dispatching ON effects (next_try_at)

@@ -214,13 +214,16 @@ SELECT run_id FROM effect;
 
 -- name: resting_doubts
 -- Calls in doubt, past their horizon, of runs that nobody advances just now; the longest unasked first.
+-- Each goes to the end of the line, or a few that no look-up can ever tell would keep all others back.
 WITH due AS (
     SELECT e.idempotency_key FROM effects e JOIN runs r USING (run_id)
      WHERE e.status = 'pending' AND e.mode = 'call' AND e.doubt_after <= ledger_now()
        AND e.tool = ANY(%(tools)s) AND r.status <> 'running'
-     ORDER BY e.doubt_after LIMIT %(limit)s FOR UPDATE OF e SKIP LOCKED
+     ORDER BY e.updated_at LIMIT %(limit)s FOR UPDATE OF e SKIP LOCKED
 )
-SELECT e.*, true AS doubt_passed FROM effects e JOIN due USING (idempotency_key);
+UPDATE effects e SET updated_at = ledger_now()
+  FROM due WHERE e.idempotency_key = due.idempotency_key
+RETURNING e.*, true AS doubt_passed;
 
 -- name: key_of_ref
 -- Two rows mean that the reference names no single effect; more need not be read to know that.
