@@ -26,7 +26,8 @@ check: .venv/.ready  ## format, lint, types, import arrows
 crash: .venv/.ready  ## N seeded kills over every stage of a run (N=100 SEED=1)
 	@$(BIN)/python -m tests.crash.soak --kills $(N) --seed $(SEED)
 
-crash-effects: .venv/.ready  ## N seeded kills over every point around an effect (N=1000 takes long)
+crash-effects: N := 1000
+crash-effects: .venv/.ready  ## N seeded kills over every point around an effect (N=1000 SEED=1)
 	@$(BIN)/python -m tests.crash.effects_soak --kills $(N) --seed $(SEED)
 
 bench-effect: .venv/.ready  ## commits, round trips and time of an effect beside two bare commits

@@ -53,6 +53,7 @@ def sweep_once(
     for row in conn.execute(Q.orphan_locks, {"lease": config.lease}).fetchall():
         _terminate(conn, row["run_id"], row["lock_key"], row["pid"], report)
     conn.execute(load("approvals").close_answered_doubts, {"run_id": None, "limit": limit})
+    conn.execute(Q.consume_ended, {"limit": limit})
     report.woken += _ids(conn.execute(Q.wake_decided, {"limit": limit}).fetchall())
     if started:
         report.woken += _ids(conn.execute(Q.wake_for_code, {"limit": limit}).fetchall())

@@ -68,6 +68,7 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
     ("sweep", "unanswered", "runs_ringing", {"limit": 10}),
     ("sweep", "lost_rings", "runs_ringing", {"limit": 10}),
     ("outbox", "doubtful", "effects_dispatching", {"tools": ["mail"], "limit": 10}),
+    ("sweep", "consume_ended", "approvals_unconsumed", {"limit": 10}),
     ("effects", "resting_doubts", "effects_resting", {"tools": ["mail"], "limit": 10}),
     ("approvals", "expire_due", "approvals_acting", {"limit": 10}),
 ]

@@ -45,6 +45,18 @@ SELECT r.run_id, r.lock_key, k.pid
    AND s.application_name = 'celegraph pen ' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8)
    AND s.state_change < ledger_now() - %(lease)s::interval;
 
+-- name: consume_ended
+-- Answers that came when their run was over (a doubt outlives its run, a click crosses the end): no
+-- attempt will take them in, and they must not lie in the way of those that make a run due.
+WITH oldest AS MATERIALIZED (
+    SELECT approval_id, run_id FROM approvals
+     WHERE status <> 'open' AND consumed_at IS NULL
+     ORDER BY decided_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+UPDATE approvals a SET consumed_at = ledger_now()
+  FROM oldest JOIN runs r USING (run_id)
+ WHERE a.approval_id = oldest.approval_id AND r.status IN ('finished', 'failed', 'cancelled');
+
 -- name: wake_decided
 -- waiting | asleep -> ready: a person or a deadline has answered and no attempt has seen it yet.
 -- This is the guarantee; `decide` and `settle` only make it faster.
