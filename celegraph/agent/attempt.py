@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import wait
@@ -222,7 +223,14 @@ def current_attempt(what: str) -> Attempt:
 def enter(attempt: Attempt) -> Callable[[], None]:
     """Make `attempt` the current one of this context; returns how to undo it."""
     token = _current.set(attempt)
-    return lambda: _current.reset(token)
+
+    def leave() -> None:
+        # ValueError: the attempt was torn away with its loop, and what is left of it is being collected in
+        # another context, where nothing was set.
+        with contextlib.suppress(ValueError):
+            _current.reset(token)
+
+    return leave
 
 
 def boot_time() -> float:
