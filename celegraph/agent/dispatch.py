@@ -20,7 +20,7 @@ from celegraph.agent.not_done import is_not_done
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.ledger import effects, outbox
-from celegraph.ledger.db_errors import is_lost
+from celegraph.ledger.db_errors import in_log, is_lost
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
 
@@ -68,7 +68,7 @@ async def _apart(pen: Pen, row: Effect, report: DispatchReport, work: Coroutine[
     except Exception as error:
         if is_lost(error):
             raise
-        facts = {"key": row.idempotency_key, "tool": row.tool, "error": repr(error)}
+        facts = {"key": row.idempotency_key, "tool": row.tool, "error": in_log(error)}
         logger.error("an intent cannot be handled", extra=facts)
         await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
         report.doubtful += 1
