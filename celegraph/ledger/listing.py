@@ -221,13 +221,13 @@ def call_state(conn: Conn, key: str | None) -> CallState | None:
     return CallState(**row) if row else None
 
 
-def run_approvals(conn: Conn, run_id: str, *, limit: int) -> list[Mapping[str, Any]]:
+def run_approvals(conn: Conn, run_id: str, *, limit: int) -> Sequence[Mapping[str, Any]]:
     """The newest questions of the run, the oldest of them first."""
     params = {"run_id": run_id, "limit": limit, "longest": _LONGEST_PROMPT}
     return conn.execute(Q.run_approvals, params).fetchall()[::-1]
 
 
-def run_effects(conn: Conn, run_id: str, *, limit: int, longest: int) -> list[Mapping[str, Any]]:
+def run_effects(conn: Conn, run_id: str, *, limit: int, longest: int) -> Sequence[Mapping[str, Any]]:
     """The newest effects of the run, the oldest of them first; values as JSON text of `longest` letters."""
     params = {"run_id": run_id, "limit": limit, "longest": longest}
     return conn.execute(Q.run_effects, params).fetchall()[::-1]

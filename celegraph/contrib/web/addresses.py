@@ -69,7 +69,9 @@ def place(given: str | None) -> Key | None:
             raise ValueError(given)
         name.encode()
     except (ValueError, TypeError, RecursionError):
-        raise BadRequest("This link to a page of the list is damaged. Start again at the first page.") from None
+        raise BadRequest(
+            "This link to a page of the list is damaged. Start again at the first page."
+        ) from None
     return when, name
 
 

@@ -9,8 +9,7 @@ from celegraph.contrib.web.addresses import approval_id_of
 from celegraph.contrib.web.deciding import LONGEST_NOTE, decide_by_form
 from celegraph.contrib.web.editing import edit_fields
 from celegraph.contrib.web.exchange import PageRequest, PageResponse
-from celegraph.contrib.web.problems import NotFound
-from celegraph.contrib.web.question import bound_args, full_text, subjects
+from celegraph.contrib.web.question import bound_args, full_text, must_have, subjects
 from celegraph.ledger import approvals, listing
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.connect import Conn
@@ -51,10 +50,7 @@ def text(pages: Pages, request: PageRequest) -> PageResponse:
     with listing.reading(pages.config) as conn:
         asked = _asked(conn, request)
     access.must_see(viewer, asked.agent, "question")
-    found = full_text(asked, request.params["part"])
-    if found is None:
-        raise NotFound("text")
-    return pages.text(found)
+    return pages.text(must_have(full_text(asked, request.params["part"])))
 
 
 def question_context(conn: Conn, asked: Approval) -> dict[str, Any]:

@@ -24,10 +24,12 @@ LONGEST_REF = 500
 
 
 def decide_by_form(asked: Approval, form: Mapping[str, str], by: str) -> Decided:
-    """The decision, if it is the first; `TooLate` says who was, `Unfit` and `BadRequest` what does not fit."""
+    """The decision, if it is the first; `TooLate` says who was, the other problems what does not fit."""
     verb = form.get("verb", "")
     if verb not in labels.verbs(asked):
-        raise BadRequest("This form names no answer that the question takes. Reload the question and try again.")
+        raise BadRequest(
+            "This form names no answer that the question takes. Reload the question and try again."
+        )
     if asked.status != "open" or asked.overdue:
         raise TooLate(too_late(asked))
     note = form_text(form, "note", LONGEST_NOTE) or None
@@ -68,7 +70,7 @@ def _answer(form: Mapping[str, str]) -> Any:
         return check_json(json.loads(given), path="value")
     except (ValueError, RecursionError):
         raise Unfit(
-            "The answer is not JSON, and was marked as JSON. The question is still open: go back and correct it."
+            "The answer was marked as JSON and is none. The question is still open: go back and correct it."
         ) from None
 
 

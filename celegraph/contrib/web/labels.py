@@ -65,12 +65,11 @@ class Consequence:
     then: str
 
 
-def question(asked: Approval) -> str:
+def question(kind: str, tool: str | None) -> str:
     """The question in a few words, as a heading."""
-    tool = asked.tool
-    if asked.kind == "doubt":
+    if kind == "doubt":
         return f"Did {tool} happen?"
-    if asked.kind == "drift":
+    if kind == "drift":
         return f"Call {tool} with other arguments?"
     return f"Approve {tool}?" if tool else "A question of the agent"
 
@@ -93,7 +92,9 @@ def _on_answers(asked: Approval) -> list[Consequence]:
     tool = asked.tool
     if asked.kind == "doubt":
         return [
-            Consequence("It happened", f"{tool} is not called again; the agent gets the reference as result."),
+            Consequence(
+                "It happened", f"{tool} is not called again; the agent gets the reference as result."
+            ),
             Consequence("It did not happen", f"{tool} is called again, once, under the same key."),
             Consequence("Skip it", f"{tool} is not called; the agent is told that it was skipped."),
         ]
@@ -109,7 +110,9 @@ def _on_answers(asked: Approval) -> list[Consequence]:
         ]
     if asked.args_hash is not None:
         return [
-            Consequence("Approve", f"The run goes on. This pays for one call of {tool} with exactly these arguments."),
+            Consequence(
+                "Approve", f"The run goes on. This pays for one call of {tool} with exactly these arguments."
+            ),
             Consequence("Change and approve", "The same with the arguments as you have changed them."),
             Consequence("Reject", "The run goes on, and the agent is told no."),
         ]
@@ -124,7 +127,7 @@ _SILENCE: Final = {
     "reject": "The run goes on as after a no. The record says expired, not that anybody refused.",
     "cancel": "The run is cancelled.",
     "approve": "The run goes on as after a yes. The record says that nobody answered.",
-    "read_only": "The run goes on read-only: it may look things up, and calls nothing that changes the world.",
+    "read_only": "The run goes on read-only: it looks things up and changes nothing in the world.",
     "escalate": "The next in the chain is asked.",
 }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from celegraph.contrib.web.approval_page import question_context
 from celegraph.contrib.web.deciding import decide_by_form
 from celegraph.contrib.web.exchange import PageRequest, PageResponse
+from celegraph.contrib.web.question import full_text, must_have
 from celegraph.ledger import approvals, listing
 from celegraph.tasks.links import read_link
 
@@ -27,6 +28,8 @@ def show(pages: Pages, request: PageRequest) -> PageResponse:
     if request.method == "POST":
         decide_by_form(asked, request.form, by=link.person)
         return pages.see_other(request, request.url_for("link", token=request.params["token"]) + "?done=1")
+    if (part := request.query.get("full")) is not None:
+        return pages.text(must_have(full_text(asked, part)))
     return pages.html(
         request,
         "link.html",

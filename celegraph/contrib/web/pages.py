@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -55,11 +56,13 @@ def _environment() -> Environment:
 class Pages:
     """The pages of one app.
 
-    `source`: the Celery app that has celegraph, an `Installation`, or None for the current app's, looked
-    up at every request.  `title` stands at the top of every page.
+    `source`: the Celery app that has celegraph, a function that gives it, an `Installation`, or None for
+    the current app's; looked up at every request.  `title` stands at the top of every page.
     """
 
-    def __init__(self, source: Celery | Installation | None = None, *, title: str = "Agents"):
+    def __init__(
+        self, source: Celery | Installation | Callable[[], Celery] | None = None, *, title: str = "Agents"
+    ):
         self._source = source
         self.title = title
         self._templates = _environment()
@@ -71,11 +74,10 @@ class Pages:
             return self._source
         if self._source is None:
             return installation()
-        found = find(self._source)
+        app = self._source if isinstance(self._source, Celery) else self._source()
+        found = find(app)
         if found is None:
-            raise NotInstalled(
-                f"the app {self._source.main!r} has no agents: celegraph.install(app, agents={{...}})"
-            )
+            raise NotInstalled(f"the app {app.main!r} has no agents: celegraph.install(app, agents={{...}})")
         return found
 
     @property
@@ -104,9 +106,7 @@ class Pages:
 
     # -- responses -------------------------------------------------------------------------------------
 
-    def html(
-        self, request: PageRequest, template: str, *, status: int = 200, **context: Any
-    ) -> PageResponse:
+    def html(self, request: PageRequest, template: str, *, status: int = 200, **context: Any) -> PageResponse:
         """A page from its template."""
 
         def url(route: str, query: dict[str, str] | None = None, **params: str) -> str:

@@ -77,7 +77,9 @@ class TooLarge(PageProblem):
     title = "This form is too large"
 
     def __init__(self) -> None:
-        super().__init__("The server does not take forms of this size. Nothing was changed; shorten the text.")
+        super().__init__(
+            "The server does not take forms of this size. Nothing was changed; shorten the text."
+        )
 
 
 class Forged(PageProblem):
@@ -124,14 +126,20 @@ def problem_of(error: BaseException) -> Problem | None:
             )
         case errors.LinkForged():
             return Problem(
-                404, "This link is not valid", "It was cut or changed on its way. Open it from the message again."
+                404,
+                "This link is not valid",
+                "It was cut or changed on its way. Open it from the message again.",
             )
         case errors.ReadTooSlow():
-            return Problem(503, "That search takes too long", "Narrow it down, for example to one agent or status.")
+            return Problem(
+                503, "That search takes too long", "Narrow it down, for example to one agent or status."
+            )
         case errors.ConfigError():
             return Problem(503, "celegraph is not ready here", str(error))
     if is_lost(error):
         return Problem(
-            503, "The database does not answer", "Nothing was changed. Wait a moment and load this page again."
+            503,
+            "The database does not answer",
+            "Nothing was changed. Wait a moment and load this page again.",
         )
     return None

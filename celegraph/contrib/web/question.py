@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from celegraph.contrib.web.problems import NotFound
 from celegraph.contrib.web.shown import Excerpt, excerpt, one_line
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import decode_result
@@ -65,6 +66,13 @@ def full_text(asked: Approval, part: str) -> str | None:
     return {"prompt": asked.prompt, "arguments": excerpt(bound_args(asked), 100_000_000).text}.get(part)
 
 
+def must_have(found: str | None) -> str:
+    """The text, or a page that says that there is none of this name."""
+    if found is None:
+        raise NotFound("text")
+    return found
+
+
 def _action(action: Any) -> Subject:
     """One of the calls that LangChain's human-in-the-loop middleware asks about at once."""
     if not isinstance(action, dict):
@@ -87,10 +95,10 @@ def _rows(value: Any, before: Any) -> list[Row]:
 
 
 def _row(name: str, value: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> Row:
-    now = _cell(value[name]) if name in value else Excerpt("–")
+    now = _cell(value[name]) if name in value else Excerpt("-")
     if earlier is None or (name in earlier and name in value and earlier[name] == value[name]):
         return Row(one_line(name), now)
-    return Row(one_line(name), now, _cell(earlier[name]) if name in earlier else Excerpt("–"))
+    return Row(one_line(name), now, _cell(earlier[name]) if name in earlier else Excerpt("-"))
 
 
 def _cell(value: Any) -> Excerpt:

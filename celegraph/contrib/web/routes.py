@@ -14,15 +14,16 @@ from celegraph.contrib.web import approval_page, assets, inbox, link_page, run_a
 from celegraph.contrib.web.exchange import PageRequest, PageResponse
 
 if TYPE_CHECKING:
-    from celegraph.contrib.web.pages import Site
+    from celegraph.contrib.web.pages import Pages
 
-Page = Callable[["Site", PageRequest], PageResponse]
+Page = Callable[["Pages", PageRequest], PageResponse]
 
 
 @dataclass(frozen=True)
 class Route:
     """One URL.  `public`: works without a `Viewer` (a signed link names its person; a style sheet has no
-    secrets).  Every POST needs the door's check against forged forms, those of public routes too."""
+    secrets), and a POST there needs no check against forged forms: who can write the URL holds the
+    permission already.  Every other POST is checked by the door before the page is asked."""
 
     name: str
     path: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from celegraph.contrib.web import access, labels
 from celegraph.contrib.web.addresses import effect_key_of, run_id_of, segment
@@ -14,7 +14,7 @@ from celegraph.ledger import effects, listing
 from celegraph.ledger.runs import Run
 from celegraph.ledger.states import ARROWS
 from celegraph.tasks import control
-from celegraph.tasks.resolve import ANSWERS, Answer, resolve_effect
+from celegraph.tasks.resolve import ANSWERS, resolve_effect
 
 if TYPE_CHECKING:
     from celegraph.contrib.web.pages import Pages
@@ -68,7 +68,7 @@ def resolve(pages: Pages, request: PageRequest) -> PageResponse:
         raise BadRequest("This form names no answer. Reload the run and try again.")
     resolve_effect(
         key,
-        cast(Answer, answer),
+        answer,
         by=viewer.name,
         ref=form_text(request.form, "ref", LONGEST_REF) or None,
         note=form_text(request.form, "note", LONGEST_NOTE) or None,

@@ -55,7 +55,7 @@ def as_json(value: object) -> str:
 def when(at: datetime | None) -> Markup | str:
     """An instant in UTC; the script rewrites it in the viewer's own zone."""
     if at is None:
-        return "–"
+        return "-"
     utc = at.astimezone(UTC)
     return Markup('<time datetime="{}">{}</time>').format(
         utc.isoformat(timespec="seconds").replace("+00:00", "Z"), f"{utc.day} {utc:%b %Y, %H:%M} UTC"

@@ -242,11 +242,17 @@ def _bar(axis: _Axis, span: _Span, y: float) -> Bar:
 def _marks(lane: str, events: Sequence[Event], axis: _Axis, y: float) -> Iterable[Mark]:
     for event in events:
         x, at = round(axis(event.at), 1), y + _ROW / 2
-        if lane == "attempts" and event.kind in _SIGNS and (event.epoch is not None or event.kind == "cancelled"):
+        if (
+            lane == "attempts"
+            and event.kind in _SIGNS
+            and (event.epoch is not None or event.kind == "cancelled")
+        ):
             yield Mark(x, at, _SIGNS[event.kind], _ENDS[event.kind], event.kind)
         elif lane == "steps" and event.kind == "checkpoint" and "ns" not in event.data:
             following = ", ".join(str(name) for name in event.data.get("next") or ())
-            note = f"step {event.data.get('step')} done" + (f"; next: {one_line(following)}" if following else "")
+            note = f"step {event.data.get('step')} done" + (
+                f"; next: {one_line(following)}" if following else ""
+            )
             yield Mark(x, at, "●", "step", note)
         elif lane == "effects" and event.kind in ("effect deduplicated", "effect drifted", "read recorded"):
             yield Mark(x, at, "◆", "step", f"{one_line(event.data.get('tool', ''), 40)}: {event.kind}")
