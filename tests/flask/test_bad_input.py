@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import celegraph
-from celegraph.contrib.web.addresses import cursor
 from celegraph.ledger.approvals import Approval
 from tests.flask.shop import Person, Shop, Visitor, run_path, words
 from tests.support.waiting import eventually
@@ -219,12 +218,9 @@ def test_decisions_on_unknown_and_closed_approvals(shop: Shop, ada: Visitor, ask
     assert shop.question("order").status == "cancelled"
 
 
-@pytest.mark.parametrize(
-    "spoil", [lambda t: t[:-1], lambda t: t[:-4] + "AAAA", lambda t: "x", lambda t: t + "." + t]
-)
-def test_forged_links_open_nothing(shop: Shop, asked: Approval, spoil: object) -> None:
-    assert callable(spoil)
-    path = spoil(shop.link(asked))
+@pytest.mark.parametrize(("cut", "end"), [(-1, ""), (-4, "AAAA"), (None, ".x"), (14, "x")])
+def test_forged_links_open_nothing(shop: Shop, asked: Approval, cut: int | None, end: str) -> None:
+    path = shop.link(asked)[:cut] + end
     visitor = shop.visitor("")
 
     for answer in (visitor.get(path), visitor.client.post(path, data={"verb": "approve"})):
@@ -325,7 +321,6 @@ def test_unknown_addresses_are_answered_with_a_page(
         "after=e30",
         "after=WzEsMl0",
         "before=%00",
-        f"after={cursor.__name__}",
         "q=%00",
         "tag=noequals",
         "q=" + "x" * 300,
