@@ -4,7 +4,7 @@ BIN := .venv/bin
 N ?= 100
 SEED ?= 1
 
-.PHONY: help demo dev test check crash crash-effects bench-effect bench-pages clean
+.PHONY: help demo dev test check crash crash-effects bench-effect bench-pages bench-run clean
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
@@ -35,6 +35,9 @@ bench-effect: .venv/.ready  ## commits, round trips and time of an effect beside
 
 bench-pages: .venv/.ready  ## milliseconds of every page with 1,000 open questions
 	@$(BIN)/python -m tests.bench.pages
+
+bench-run: .venv/.ready  ## a durable run beside a bare graph.invoke, in commits and time
+	@$(BIN)/python -m tests.bench.run
 
 clean:  ## remove the virtual environment, local servers' data and caches
 	-@[ -x $(BIN)/python ] && $(BIN)/python -m celegraph.dev.clean
