@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 from celegraph import ApprovalPolicy
@@ -29,15 +30,11 @@ def test_the_policy_of_the_page_can_be_made() -> None:
 
 
 def test_the_channels_of_the_page_can_be_configured() -> None:
-    class App:
-        class conf:
-            celegraph: dict[str, Any]
+    app = SimpleNamespace(conf=SimpleNamespace())
+    secrets = SimpleNamespace(environ={"LINK_SECRET": SECRET, "HOOK_SECRET": SECRET})
 
-    class Os:
-        environ = {"LINK_SECRET": SECRET, "HOOK_SECRET": SECRET}
-
-    run(BLOCKS[1], app=App, os=Os)
-    config = load_config(App.conf.celegraph | {"database_url": "postgresql://nobody@nowhere/x"})
+    run(BLOCKS[1], app=app, os=secrets)
+    config = load_config(app.conf.celegraph | {"database_url": "postgresql://nobody@nowhere/x"})
 
     assert sorted(config.channels) == ["chat", "email", "sms"]
 

@@ -20,11 +20,15 @@ APART = timedelta(milliseconds=15)
 
 
 def test_f64_an_approval_counts_exactly_when_it_is_recorded_as_one(scene: Scene) -> None:
-    first = datetime.now(UTC) + timedelta(seconds=8)
+    ids = open_questions(scene, ApprovalPolicy(deadline="1h"), [f"late-{n}" for n in range(ROUNDS)])
+    # The first deadline is near when all are open, however long that took.
+    first = datetime.now(UTC) + timedelta(seconds=1)
     deadlines = [first + n * APART for n in range(ROUNDS)]
-    policy = ApprovalPolicy(deadline="1h")
-    ids = open_questions(scene, policy, [f"late-{n}" for n in range(ROUNDS)], deadlines=deadlines)
-    assert datetime.now(UTC) < first - SPREAD, "the machine was too slow to open the questions in time"
+    scene.conn.execute(
+        "UPDATE approvals a SET deadline_at = d.at, next_action_at = d.at"
+        " FROM unnest(%s::text[], %s::timestamptz[]) AS d (id, at) WHERE a.approval_id = d.id",
+        (ids, deadlines),
+    )
     over = threading.Event()
 
     def tick() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 
 from celegraph import ApprovalPolicy
 from celegraph.ledger import leases, runs
@@ -19,7 +18,6 @@ def open_questions(
     policy: ApprovalPolicy,
     names: Sequence[str],
     *,
-    deadlines: Sequence[timedelta | datetime] | None = None,
     prompt: str = "go?",
 ) -> list[str]:
     """One waiting run with one open question for each name; returns the approvals' ids."""
@@ -27,7 +25,7 @@ def open_questions(
     async def ask_all() -> list[str]:
         pen = await Pen.open(scene.config)
         asked = []
-        for n, name in enumerate(names):
+        for name in names:
             runs.admit(scene.conn, Admission(run_id=name, agent="approved", input={}, max_crashes=3))
             assert await leases.try_lock(pen, name)
             begun = await leases.begin(pen, name, "test", scene.config)
@@ -38,7 +36,7 @@ def open_questions(
                 interrupt_id=f"i-{name}",
                 prompt=prompt,
                 policy=policy.as_row(),
-                deadline=deadlines[n] if deadlines else policy.deadline,
+                deadline=policy.deadline,
             )
             await leases.settle(pen, name, begun.epoch, Waiting("asks", (ask,)))
             await leases.release(pen)
