@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from celegraph.agent.dispatch import dispatch_once
@@ -41,11 +41,16 @@ def tell_beside(inst: Installation) -> list[str]:
     for name in (tool.removeprefix(NOTICE) for tool in due):
         if name not in inst.config.channels:
             # Opened under another configuration; it waits for the channel to come back.
-            logger.error("no such channel", extra={"channel": name})
+            _say_once(name)
             continue
         if begin_telling(name, partial(_tell_quietly, inst, name)):
             started.append(name)
     return started
+
+
+@lru_cache(maxsize=100)
+def _say_once(name: str) -> None:
+    logger.error("no such channel", extra={"channel": name})
 
 
 def _tell_quietly(inst: Installation, name: str) -> None:
