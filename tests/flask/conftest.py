@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from celery import _state
@@ -15,10 +16,11 @@ from tests.flask.shop import Shop, Visitor
 @pytest.fixture
 def whole_process() -> Iterator[None]:
     """Celery's idea of the default and the current app, and ours of the newest, as they were before."""
-    latest, default, current = list(installation._latest), _state.default_app, _state._tls.current_app
+    celery: Any = _state  # its own names, which celery-types does not know
+    latest, default, current = list(installation._latest), celery.default_app, celery._tls.current_app
     yield
     installation._latest[:] = latest
-    _state.default_app, _state._tls.current_app = default, current
+    celery.default_app, celery._tls.current_app = default, current
     slot.close_current()
     close_pools()
 

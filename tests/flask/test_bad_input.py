@@ -169,7 +169,7 @@ def test_token_of_another_session_is_no_token(shop: Shop, ada: Visitor, asked: A
 def test_forms_that_do_not_fit_are_refused_with_the_reason(
     shop: Shop, ada: Visitor, asked: Approval, form: Mapping[str, str], said: str
 ) -> None:
-    answer = ada.decide(asked, **form)  # type: ignore[arg-type]
+    answer = ada.decide(asked, **form)
 
     assert answer.status_code == 422
     assert said in words(answer)

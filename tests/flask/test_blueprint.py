@@ -30,7 +30,7 @@ def test_authorisation_that_names_nobody_is_an_error_and_not_an_open_door(shop: 
 
 def test_authorisation_may_send_to_the_hosts_sign_in(database_url: str, whole_process: None) -> None:
     shop = Shop(database_url)
-    shop.authorise = lambda request: abort(redirect("/sign-in"))  # type: ignore[method-assign,misc]
+    shop.authorise = lambda request: abort(redirect("/sign-in"))  # type: ignore[method-assign]
     app = Flask("other")
     app.register_blueprint(celegraph_blueprint(shop.app, authorise=lambda request: shop.authorise(request)))
 

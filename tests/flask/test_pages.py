@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from werkzeug.test import TestResponse
 
 import celegraph
 from celegraph.contrib.web.pages import CONTENT_SECURITY_POLICY
@@ -79,7 +82,7 @@ def test_question_shows_what_is_bound_who_asked_and_what_follows(shop: Shop, ada
         "notify true",
         "second <b>line</b>",
         "This pays for one call of refund with exactly these arguments.",
-        "The record says expired, not that anybody refused.",
+        "If nobody answers by then, the agent goes on without it.",
     ):
         assert part in said
     assert 'href="/agents/runs/order-1"' in page.text
@@ -234,11 +237,7 @@ def test_every_run_id_has_its_page_and_its_actions(shop: Shop, ada: Visitor, run
     shop.start("asking", run_id)
 
     assert words(ada.get(run_path(run_id))).count(run_id) >= 1
-    assert ada.get(run_path(run_id) + ".json").json == {
-        "ended": False,
-        "status": "waiting",
-        "version": ada.get(run_path(run_id) + ".json").json["version"],
-    }
+    assert _news(ada.get(run_path(run_id) + ".json")) == ("waiting", False)
     assert ada.post(run_path(run_id) + "/act", {"verb": "cancel", "note": "not needed"}).status_code == 303
     cancelled = celegraph.get_run(run_id)
     assert (cancelled.status, cancelled.reason) == ("cancelled", "cancel asked by ada: not needed")
@@ -392,7 +391,7 @@ def test_run_page_is_asked_again_cheaply_and_answers_304_until_something_changes
     first = ada.get("/runs/order-8.json")
     tag = first.headers["ETag"]
 
-    assert (first.json["status"], first.json["ended"]) == ("waiting", False)
+    assert _news(first) == ("waiting", False)
     # The version counts the minute, too: within one of them nothing else changes.
     within = eventually(lambda: _within_a_minute(ada))
     assert within == (304, b"")
@@ -400,9 +399,15 @@ def test_run_page_is_asked_again_cheaply_and_answers_304_until_something_changes
     shop.drive("order-8")
     changed = ada.get("/runs/order-8.json", **{"If-None-Match": tag})
     assert changed.status_code == 200
-    assert (changed.json["status"], changed.json["ended"]) == ("finished", True)
+    assert _news(changed) == ("finished", True)
     last = ada.get("/runs/order-8.json", **{"If-None-Match": changed.headers["ETag"]})
     assert last.status_code == 304
+
+
+def _news(response: TestResponse) -> tuple[str, bool]:
+    found: dict[str, Any] = json.loads(response.text)
+    assert found["version"]
+    return found["status"], found["ended"]
 
 
 def _within_a_minute(ada: Visitor) -> tuple[int, bytes] | None:

@@ -8,6 +8,7 @@ from typing import Final
 from celegraph.agent.actions import Review, review_of
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.states import STATUSES
+from celegraph.tasks.asked import on_silence
 
 # A sign beside every colour: nobody has to tell red from green.
 RUN_SIGNS: Final = {
@@ -106,7 +107,7 @@ def _verbs_of(review: Review) -> tuple[str, ...]:
 
 def consequences(asked: Approval) -> list[Consequence]:
     """What happens on each answer, and on none."""
-    return [*_on_answers(asked), *_on_silence(asked)]
+    return [*_on_answers(asked), Consequence("Nobody answers", on_silence(asked))]
 
 
 def _on_answers(asked: Approval) -> list[Consequence]:
@@ -156,17 +157,3 @@ _ON_REVIEW: Final = {
     "answer": Consequence("Answer", "The tool is not called; the model gets your words as its result."),
     "each": Consequence("One by one", "Each call as you decide on it."),
 }
-_SILENCE: Final = {
-    "reject": "The run goes on as after a no. The record says expired, not that anybody refused.",
-    "cancel": "The run is cancelled.",
-    "approve": "It counts as approved, by the policy and by nobody.",
-    "read_only": "The run goes on read-only: it looks things up and changes nothing in the world.",
-}
-
-
-def _on_silence(asked: Approval) -> list[Consequence]:
-    if asked.deadline_at is None:
-        return [Consequence("Nobody answers", "The run waits; there is no deadline.")]
-    if asked.silence is None:
-        return [Consequence("Nobody answers in time", "It stays open, and people are reminded of it.")]
-    return [Consequence("Nobody answers in time", _SILENCE[asked.silence])]

@@ -24,7 +24,8 @@ SELECT 'ap-' || n, 'run-' || n, 'interrupt', 'i', repeat('Refund it? ', 200), 'r
        ledger_now() + interval '1 hour', ledger_now() - n * interval '1 minute'
   FROM generate_series(1, %(many)s) AS n;
 INSERT INTO run_events (run_id, epoch, kind, data)
-SELECT 'run-1', n, 'checkpoint', jsonb_build_object('step', n) FROM generate_series(1, least(%(many)s, 300)) AS n;
+SELECT 'run-1', n, 'checkpoint', jsonb_build_object('step', n)
+  FROM generate_series(1, least(%(many)s, 300)) AS n;
 INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, status, result)
 SELECT 'cg-' || n, 'run-1', 's', 'refund', n::text, 'hash', '{"order": 1}', 'sent', '"receipt"'
   FROM generate_series(1, least(%(many)s, 90)) AS n;

@@ -19,7 +19,14 @@ _PLAIN = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
-_VALUES = _PLAIN | st.decimals(allow_nan=False, allow_infinity=False) | st.dates() | st.times() | st.uuids() | st.binary()
+_VALUES = (
+    _PLAIN
+    | st.decimals(allow_nan=False, allow_infinity=False)
+    | st.dates()
+    | st.times()
+    | st.uuids()
+    | st.binary()
+)
 
 
 @given(st.dictionaries(st.text(min_size=1), _VALUES))

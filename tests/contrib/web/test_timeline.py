@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -80,7 +81,7 @@ def test_weekend_is_wider_than_a_step_and_does_not_crush_it() -> None:
 
     assert picture is not None
     places = [mark.x for mark in picture.marks]
-    gaps = [b - a for a, b in zip(places, places[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(places)]
     assert min(gaps) > 4
     assert max(gaps) < 40 * min(gaps)
     assert "2 d 7 h" in [span.sign for span in picture.spans]
