@@ -48,7 +48,8 @@ def stored(value: object, text: str | None, cut: bool) -> Excerpt:
     """A value in the ledger's encoding, or of one that is too long the beginning of its text."""
     if cut or value is None:
         return Excerpt(visible(text or ""), more=1 if cut else 0)
-    return excerpt(decode_result(value))  # type: ignore[arg-type]  # what jsonb holds is JSON
+    found = decode_result(value)  # type: ignore[arg-type]  # what jsonb holds is JSON
+    return excerpt(found if isinstance(found, str) else json.dumps(clean_json(found), ensure_ascii=False))
 
 
 def one_line(value: object, longest: int = 120) -> str:
