@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from celegraph.tasks.resolve import fail_effect as fail_effect
     from celegraph.tasks.resolve import resolve_effect as resolve_effect
     from celegraph.tasks.result import RunResult as RunResult
+    from celegraph.tasks.stream.items import StreamItem as StreamItem
+    from celegraph.tasks.stream.listen import astream_run as astream_run
+    from celegraph.tasks.stream.listen import stream_run as stream_run
 
 _HOMES = {
     "Agent": "agent.spec",
@@ -60,8 +63,10 @@ _HOMES = {
     "NotHappened": "agent.effect",
     "RetryPolicy": "agent.spec",
     "RunResult": "tasks.result",
+    "StreamItem": "tasks.stream.items",
     "Unknown": "agent.effect",
     "ask_approval": "agent.asking",
+    "astream_run": "tasks.stream.listen",
     "cancel_run": "tasks.control",
     "confirm_effect": "tasks.resolve",
     "decide": "tasks.decide",
@@ -83,6 +88,7 @@ _HOMES = {
     "resume_run": "tasks.control",
     "retry_run": "tasks.control",
     "start_run": "tasks.install",
+    "stream_run": "tasks.stream.listen",
     "trace_run": "tasks.control",
 }
 

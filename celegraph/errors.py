@@ -114,6 +114,14 @@ class RunNotFound(LedgerError, LookupError):
         self.run_id = run_id
 
 
+class CursorInvalid(CelegraphError, ValueError):
+    """`after=` is not a cursor that this run's stream has given; start without one."""
+
+    def __init__(self, run_id: str, what: str):
+        super().__init__(f"stream of run {run_id!r}: after= {what}; pass the cursor of an item, or nothing")
+        self.run_id = run_id
+
+
 class RunMoved(LedgerError):
     """The run is not in the state this change starts from; read it again."""
 

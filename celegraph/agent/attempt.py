@@ -20,6 +20,7 @@ from celegraph.agent.passes import Passes
 from celegraph.agent.saver import Saver
 from celegraph.agent.slots import Slots
 from celegraph.agent.spec import Agent, ApprovalPolicy
+from celegraph.agent.stream import Stream
 from celegraph.config import Config
 from celegraph.errors import AttemptOver, EffectOutsideRun
 from celegraph.ledger import leases, outbox
@@ -105,6 +106,8 @@ class Attempt:
     approvals: list[Approval] = field(default_factory=list)
     executions: dict[int, Execution] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
+    # None: nobody asked to hear the run while it works, and it costs nothing.
+    stream: Stream | None = None
     calls: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     # Keys of effects whose plain functions are being called in node threads just now.
     calling: set[str] = field(default_factory=set)

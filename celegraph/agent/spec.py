@@ -5,7 +5,7 @@ Light on purpose: web processes read this and must never import LangGraph.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -31,6 +31,8 @@ def _duration_or_none(value: object) -> timedelta | None:
         raise ValueError(f"{value!r} is more than a hundred years")
     return span
 
+
+STREAMED = ("tokens", "custom", "progress")
 
 OptionalDuration = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
 
@@ -90,13 +92,15 @@ class RetryPolicy(BaseModel):
 @dataclass(frozen=True, kw_only=True)
 class Agent:
     """A graph and its settings.  `graph`: "package.module:name" of a StateGraph, a compiled graph, an
-    `@entrypoint` or a zero-argument factory, or such an object itself."""
+    `@entrypoint` or a zero-argument factory, or such an object itself.  `stream`: what its runs tell while
+    they work, of "tokens", "custom" and "progress"; True is all of them."""
 
     graph: object
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy())
     approval: ApprovalPolicy | None = None
     max_crashes: int | None = None
     deadline: timedelta | str | None = None
+    stream: bool | Sequence[str] = False
 
     @classmethod
     def of(cls, name: str, value: object) -> Agent:
@@ -108,7 +112,20 @@ class Agent:
                 raise ConfigError(
                     f"agent {name!r}: {agent.graph!r} is not an import path; write 'package.module:graph'"
                 )
+        for kind in agent.streamed:
+            if kind not in STREAMED:
+                raise ConfigError(
+                    f"agent {name!r}: cannot stream {kind!r}; stream= is True, False or some of"
+                    f" {', '.join(STREAMED)}"
+                )
         return agent
+
+    @property
+    def streamed(self) -> tuple[str, ...]:
+        """What its runs tell while they work."""
+        if isinstance(self.stream, bool):
+            return STREAMED if self.stream else ()
+        return (self.stream,) if isinstance(self.stream, str) else tuple(self.stream)
 
     def deadline_after_start(self) -> timedelta | None:
         """How long a run of this agent may take in all."""

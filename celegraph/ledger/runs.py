@@ -149,6 +149,17 @@ def events(conn: Conn, run_id: str, *, after: int = 0, limit: int = 10_000) -> l
     return [Event(**row) for row in rows]
 
 
+def news(conn: Conn, run_id: str, *, after: int, limit: int) -> tuple[str, list[Event]]:
+    """The run's status, and its events after `after`; `RunNotFound`.
+
+    The status is read first: when it says that the run has ended, the events of that end are all there.
+    """
+    row = conn.execute(Q.standing, {"run_id": run_id}).fetchone()
+    if row is None:
+        raise RunNotFound(run_id)
+    return row["status"], events(conn, run_id, after=after, limit=limit)
+
+
 def record_event(conn: Conn, run_id: str, kind: str, data: Mapping[str, Any]) -> None:
     """Append one event that belongs to no transition."""
     conn.execute(Q.record_event, {"run_id": run_id, "kind": kind, "data": json.dumps(data)})

@@ -13,6 +13,7 @@ from celegraph.agent.graphs import Graph, bind, fingerprint
 from celegraph.agent.runner import drive
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
+from celegraph.agent.stream import Stream
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
 from celegraph.ledger.db_errors import in_log, is_lost
@@ -24,6 +25,7 @@ from celegraph.tasks.heart import LOST, Pulse
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.settle import settle
 from celegraph.tasks.slot import NodeExited, Slot, current_slot
+from celegraph.tasks.stream.publisher import sink_of
 
 logger = logging.getLogger("celegraph")
 
@@ -144,12 +146,15 @@ async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[
     attempt = Attempt(run, spec, inst.policy_of(spec), inst.config, pen, saver, asyncio.get_running_loop())
     if graph is None:
         return attempt, Waiting(problem, waits_for="code"), None
+    attempt.stream = _stream(inst, run, spec)
     with slot.heart.beating(attempt) as pulse:
         ticker = asyncio.ensure_future(_tick(slot, attempt, pulse))
         try:
             outcome = await drive(attempt, bind(graph, saver))
         finally:
             ticker.cancel()
+            if attempt.stream is not None:
+                attempt.stream.close()
         if attempt.drain_reason == LOST:
             outcome = Abandoned(LOST)
     return attempt, outcome, fingerprint(graph)
@@ -163,6 +168,11 @@ def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]
     except Exception as error:
         logger.error("agent unusable here", extra={"run_id": run.run_id, "error": repr(error)})
         return Agent(graph=None), None, f"graph changed: agent {run.agent!r} is not usable here ({error})"
+
+
+def _stream(inst: Installation, run: Run, spec: Agent) -> Stream | None:
+    sink = sink_of(inst, run) if spec.streamed else None
+    return Stream(sink, spec.streamed, run.epoch) if sink is not None else None
 
 
 async def _tick(slot: Slot, attempt: Attempt, pulse: Pulse) -> None:

@@ -44,12 +44,12 @@ def _connection(inst: Installation) -> Connection:
         # A clone: TLS, credentials, sentinels and prefixes mean what they mean to the host.
         host = inst.app.connection_for_write()
         half = inst.config.publish_timeout.total_seconds() / 2
-        _publisher.connection = host.clone(transport_options=_bounded(host, half), connect_timeout=half)
+        _publisher.connection = host.clone(transport_options=bounded(host, half), connect_timeout=half)
         _publisher.owner = owner
     return _publisher.connection
 
 
-def _bounded(host: Connection, half: float) -> dict[str, Any]:
+def bounded(host: Connection, half: float) -> dict[str, Any]:
     """The host's transport options with our limits.
 
     Two halves: connecting and the command may each hang on a broker that accepts but is silent.

@@ -22,6 +22,8 @@ CELERY = "CELEGRAPH_TEST_CELERY"
 NAMES = ("retried", "awaited", "looked_up", "asked", "approved", "steps")
 ODD = ("failing", "flaky", "exiting", "exiting_awaited", "eating", "eating_awaited", "killing", "deadlined")
 
+TELLING = ("telling", "told_by_many", "told_within", "told_again", "told_on_record", "told_at_length")
+
 
 def make_app(
     broker_url: str,
@@ -42,8 +44,10 @@ def make_app(
         celegraph=dict(settings or {}),
     )
     app.conf.update(celery or {})
-    ours = {name: f"tests.support.graphs:{name}" for name in NAMES}
+    ours: dict[str, object] = {name: f"tests.support.graphs:{name}" for name in NAMES}
     ours |= {name: f"tests.support.odd:{name}" for name in ODD}
+    ours |= {name: celegraph.Agent(graph=f"tests.support.telling:{name}", stream=True) for name in TELLING}
+    ours["reticent"] = "tests.support.telling:telling"
     celegraph.install(app, agents=ours | dict(agents or {}))
     return app
 

@@ -54,6 +54,10 @@ SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.dra
 -- What RunResult polls: nothing wide.
 SELECT status, reason, output, error FROM runs WHERE run_id = %(run_id)s;
 
+-- name: standing
+-- What a listener polls: nothing wide.
+SELECT status FROM runs WHERE run_id = %(run_id)s;
+
 -- name: events
 -- By pages: a run that goes on for weeks has more than one answer should hold.
 SELECT seq, at, epoch, kind, data FROM run_events
