@@ -116,6 +116,14 @@ def rung(conn: Conn, run_ids: Sequence[str]) -> None:
     conn.execute(Q.rung, {"run_ids": list(run_ids)})
 
 
+def agents_of(conn: Conn, run_ids: Sequence[str]) -> dict[str, str]:
+    """The agent of each of these runs."""
+    if not run_ids:
+        return {}
+    rows = conn.execute(Q.agents_of, {"run_ids": list(run_ids)}).fetchall()
+    return {row["run_id"]: row["agent"] for row in rows}
+
+
 def get_run(conn: Conn, run_id: str) -> Run:
     """The run, or `RunNotFound`."""
     row = conn.execute(Q.get, {"run_id": run_id}).fetchone()

@@ -33,7 +33,7 @@ def run_doorbell(inst: Installation, run_id: str) -> str:
         logger.debug("doorbell failed", extra={"run_id": run_id}, exc_info=True)
         raise DoorbellFailed(run_id, in_log(error)) from None
     if advanced.ring:
-        ring(inst, [run_id])
+        ring(inst, [run_id], "due again")
     return _report(run_id, advanced)
 
 

@@ -91,4 +91,4 @@ def _make_ready(run_id: str, verb: str, by: str | None) -> None:
     inst = installation()
     with ledger(inst.config) as conn:
         runs.make_ready(conn, run_id, verb, by)
-    ring_ready(inst, [run_id])
+    ring_ready(inst, [run_id], f"asked to {verb}")

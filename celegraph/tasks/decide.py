@@ -139,13 +139,13 @@ def _what_stands(conn: AnyConn, approval_id: str, won: bool) -> Decided:
     return Decided(now, won, row.status, decode_result(row.result) if row.done else None)
 
 
-def wake_and_ring(inst: Installation, run_id: str) -> None:
+def wake_and_ring(inst: Installation, run_id: str, reason: str = "decided") -> None:
     """After the decision is committed: make its run ready and ring.  Only faster; the sweep is sure."""
     try:
         with ledger(inst.config) as conn:
             if not wake(conn, run_id):
                 return
-        ring_ready(inst, [run_id])
+        ring_ready(inst, [run_id], reason)
     except Exception as error:
         # The decision is committed; failing the caller now would say that it is not.
         logger.warning("run not woken at once", extra={"run_id": run_id, "error": type(error).__name__})

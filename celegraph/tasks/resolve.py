@@ -56,7 +56,7 @@ def resolve_effect(
     with ledger(inst.config) as conn:
         run_id = _resolve(conn, key, answer, ref=ref, by=by, note=note, result=result)
         effect = effects.get_effect(conn, key)
-    wake_and_ring(inst, run_id)
+    wake_and_ring(inst, run_id, "doubt answered")
     return effect
 
 
@@ -158,7 +158,7 @@ def _provider_says(
         if run_id is None and effect.status != status:
             raise NotResolvable(effect, status)
     if run_id is not None:
-        wake_and_ring(inst, run_id)
+        wake_and_ring(inst, run_id, "doubt answered")
     return effect
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celery.app.task import Task
@@ -85,9 +85,14 @@ def _drop() -> None:
             logger.debug("broker connection did not close", extra={"error": type(error).__name__})
 
 
-def publish(inst: Installation, task: Task[Any, Any], run_id: str, agent: str | None, **options: Any) -> bool:
-    """Put one doorbell into the broker.  False when it did not take it within `publish_timeout`."""
-    shown = {"run_id": run_id} | ({"agent": agent} if agent else {})
+def publish(
+    inst: Installation, task: Task[Any, Any], run_id: str, agent: str | None, reason: str, **options: Any
+) -> bool:
+    """Put one doorbell into the broker.  False when it did not take it within `publish_timeout`.
+
+    `agent` and `reason` are for people: Flower and logs show them, nothing reads them.
+    """
+    shown = {"run_id": run_id} | ({"agent": agent} if agent else {}) | {"reason": reason}
     try:
         connection = _connection(inst)
         with connection.Producer(auto_declare=False) as producer:
@@ -114,7 +119,7 @@ def publish(inst: Installation, task: Task[Any, Any], run_id: str, agent: str | 
     return True
 
 
-def ring(inst: Installation, run_ids: Sequence[str]) -> list[str]:
+def ring(inst: Installation, run_ids: Sequence[str], reason: str = "due") -> list[str]:
     """Ring these runs with fresh message ids; returns those the broker did not take.
 
     After the first failure the rest is not tried: each would cost its time limit.  With
@@ -129,15 +134,26 @@ def ring(inst: Installation, run_ids: Sequence[str]) -> list[str]:
     task = inst.app.tasks.get(RESUME)
     if task is None:
         return list(run_ids)  # an installation that knows only the database
+    agents = _agents(inst, run_ids)
     for i, run_id in enumerate(run_ids):
-        if not publish(inst, task, run_id, None):
+        if not publish(inst, task, run_id, agents.get(run_id), reason):
             return list(run_ids[i:])
     return []
 
 
-def ring_ready(inst: Installation, run_ids: Sequence[str]) -> None:
+def _agents(inst: Installation, run_ids: Sequence[str]) -> Mapping[str, str]:
+    try:
+        with ledger(inst.config) as conn:
+            return runs.agents_of(conn, run_ids)
+    except Exception as error:
+        # Only for people to read; the doorbell itself needs no database.
+        logger.debug("agents not known", extra={"error": type(error).__name__})
+        return {}
+
+
+def ring_ready(inst: Installation, run_ids: Sequence[str], reason: str = "due") -> None:
     """Ring runs that have just been made ready, and book it; what the broker did not take the sweep rings."""
-    missed = set(ring(inst, run_ids))
+    missed = set(ring(inst, run_ids, reason))
     taken = [run_id for run_id in run_ids if run_id not in missed]
     if taken:
         with ledger(inst.config) as conn:

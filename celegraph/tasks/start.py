@@ -113,6 +113,7 @@ def _ring_first(inst: Installation, admission: Admission, options: Mapping[str, 
         inst.app.tasks[START],
         admission.run_id,
         admission.agent,
+        "started",
         task_id=admission.run_id,
         **options,
     ):

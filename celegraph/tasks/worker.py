@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ logger = logging.getLogger("celegraph")
 # processes sweep themselves.
 _SWEEP_IF_OLDER = 10.0
 _LOOK_EVERY = 5.0
+# Seconds.
+_LAST_WORDS_WITHIN = 1.0
 
 
 @dataclass
@@ -48,6 +51,7 @@ def connect_signals() -> None:
         (signals.worker_ready, _ready),
         (signals.worker_shutting_down, _shutting_down),
         (signals.worker_shutdown, _shutdown),
+        (signals.worker_process_shutdown, _last_words),
         (signals.beat_init, _beat_init),
         (signals.beat_embedded_init, _beat_init),
         (signals.task_revoked, revoke.revoked),
@@ -130,4 +134,13 @@ class DrainStep(bootsteps.StartStopStep):
 
 def _shutdown(**_: Any) -> None:
     _pause.set()
+    _last_words()
     drain.dispose()
+
+
+def _last_words(**_: Any) -> None:
+    """In a pool child that ends, or in the main process of a pool of threads: chunks still to be sent."""
+    # Late: it brings LangGraph with it, which a process without it has no chunks to send for.
+    publisher = sys.modules.get("celegraph.tasks.stream.publisher")
+    if publisher is not None:
+        publisher.flush_all(_LAST_WORDS_WITHIN)

@@ -33,6 +33,10 @@ SELECT agent, input = %(input)s::jsonb AS same FROM runs WHERE run_id = %(run_id
 UPDATE runs SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
  WHERE run_id = ANY(%(run_ids)s) AND status = 'ready' AND (wake_at IS NULL OR wake_at <= ledger_now());
 
+-- name: agents_of
+-- For the doorbells' names in Flower.
+SELECT run_id, agent FROM runs WHERE run_id = ANY(%(run_ids)s);
+
 -- name: get
 -- A run with its lease, and the database's time, by which its instants are to be read.
 SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining,
