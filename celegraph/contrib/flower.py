@@ -46,6 +46,6 @@ def _doorbell(kwargs: str | None) -> tuple[str, str, str]:
 
 
 def _quoted(exception: str | None) -> str:
-    """ "Retry('run is waiting')" -> "run is waiting"."""
+    """ "RunNotOver('run is waiting')" -> "run is waiting"."""
     _, quote, rest = (exception or "").partition("'")
     return rest.partition("'")[0] if quote else exception or ""

@@ -47,8 +47,14 @@ def _report(run_id: str, advanced: Advanced) -> str:
     _not_over(advanced.status)
 
 
+class RunNotOver(Exception):
+    """What Flower shows of an attempt after which its run goes on."""
+
+
 def _not_over(status: str) -> NoReturn:
-    raise Retry(f"run is {status}")
+    told = f"run is {status}"
+    # Celery's log shows the message, its events only the cause.
+    raise Retry(told, exc=RunNotOver(told))
 
 
 def start_run_body(inst: Installation, args: Sequence[Any], kwargs: Mapping[str, Any], task_id: str) -> str:

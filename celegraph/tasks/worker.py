@@ -21,6 +21,7 @@ from celegraph.tasks import drain, periodic, queues, revoke
 from celegraph.tasks.fitness import check_worker
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.quiet import quieten
+from celegraph.tasks.stream.server import server_of
 
 logger = logging.getLogger("celegraph")
 
@@ -77,11 +78,21 @@ def _init(sender: Any, **_: Any) -> None:
     except CelegraphError as error:
         # Celery logs what a signal handler raises and starts all the same; only an exit stops it.
         raise SystemExit(f"celegraph: {error}") from error
+    _warn_of_silence(inst)
     if _command_line.chosen:
         queues.declare(inst)
     else:
         queues.consume(inst, without=_command_line.excluded)
     drain.prepare()
+
+
+def _warn_of_silence(inst: Installation) -> None:
+    talking = sorted(name for name, agent in inst.agents.items() if agent.streamed)
+    if talking and server_of(inst) is None:
+        logger.warning(
+            "nothing carries what %s would say (stream=): the broker is no Redis, set stream_url",
+            ", ".join(talking),
+        )
 
 
 def _beat_init(sender: Any, **_: Any) -> None:

@@ -42,12 +42,13 @@ def test_input_and_note_are_in_postgresql_and_nowhere_else(scene: Scene) -> None
 def redis_dump(scene: Scene) -> str:
     """Every value of every key; messages also with their bodies decoded."""
     found: list[bytes] = []
+    messages: list[bytes] = []
     with redis.Redis.from_url(scene.broker_url) as client:
         for key in client.scan_iter("*"):
             found.append(client.dump(key) or b"")
             if client.type(key) == b"list":
-                found += client.lrange(key, 0, -1)
+                messages += client.lrange(key, 0, -1)
             elif client.type(key) == b"hash":
-                found += client.hgetall(key).values()
-    bodies = [base64.b64decode(body) for text in found for body in re.findall(rb'"body": "([^"]+)"', text)]
-    return repr(found + bodies)
+                messages += client.hgetall(key).values()
+    bodies = [base64.b64decode(b) for m in messages for b in re.findall(rb'"body": "([^"]+)"', m)]
+    return repr(found + messages + bodies)

@@ -39,7 +39,7 @@ def test_the_ledgers_own_views_know_every_run_after_flower_was_restarted(scene: 
         assert runs[parked] == ("approved", "paused", 0)
         assert runs[crashed][0] == "steps"
         assert runs[crashed][2] == 1
-        assert question in list_approvals(run_id=waiting)
+        assert [q.approval_id for q in list_approvals(run_id=waiting)] == [question.approval_id]
         answer = CliRunner().invoke(main, ["--json", "--database-url", scene.database_url, "runs"])
         told = {run["run_id"]: run for run in json.loads(answer.stdout)}
         assert told.keys() == runs.keys()

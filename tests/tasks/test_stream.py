@@ -314,6 +314,21 @@ def test_an_event_committed_late_behind_newer_ones_is_not_missed(scene: Scene) -
     assert sorted(events(heard + rest)) == sorted(scene.kinds(run_id))
 
 
+def test_a_history_of_many_pages_is_heard_whole_and_in_order(scene: Scene) -> None:
+    run_id = scene.begin("steps")
+    scene.conn.execute(
+        "INSERT INTO run_events (run_id, kind, data) SELECT %s, 'noted', jsonb_build_object('n', n)"
+        " FROM generate_series(1, 1700) n",
+        (run_id,),
+    )
+
+    heard = list_now(run_id)
+
+    assert [i.data["n"] for i in heard[1:]] == list(range(1, 1701))
+    rest = stream_run(run_id, heard[899].cursor, idle=0.01)
+    assert next(rest).data["n"] == 900
+
+
 def test_the_async_listener_hears_the_same(scene: Scene) -> None:
     scene.worker("w")
     run_id = scene.begin("telling")

@@ -29,6 +29,7 @@ _EVENTS_EVERY = 0.25
 _LAST_WORDS = 1.0
 # The attempt that wrote one of these says nothing after it.
 _ENDS = frozenset({"finished", "failed", "cancelled", "waits", "sleeps", "drained", "crashed", "hung"})
+_SAID = ("token", "custom", "progress", "retracted")
 _WITHOUT_PLACE = (-1.0, -1.0)
 
 
@@ -54,6 +55,8 @@ class RunReader:
         self._cursor = parse_cursor(after, run_id) if after else Cursor()
         self._events_at = -math.inf
         self._epoch = 0
+        self._furthest = _WITHOUT_PLACE
+        self._behind = False
         self._deaf = False
         self._give_up_at: float | None = None
 
@@ -69,11 +72,13 @@ class RunReader:
         # Chunks first: what leased their attempt is committed before they are sent, so then it is read too.
         chunks, lost = self._chunks()
         yield from lost
-        news = any(chunk.position[0] > self._epoch for chunk in chunks)
+        # A chunk of a new step comes behind the checkpoint of the last one, so that is read first.
+        news = self._behind or any(chunk.place > self._furthest for chunk in chunks)
         if not news and time.monotonic() < self._events_at + _EVENTS_EVERY:
             yield from self._told(chunks)
             return
         events, complete = self._events()
+        self._behind = not complete
         last = self._last_event(events) if complete and self.status in TERMINAL else None
         if last is not None and not self._all_said(chunks):
             # The end itself is read again with the next poll.
@@ -110,7 +115,7 @@ class RunReader:
     def _event(self, event: Event) -> StreamItem:
         self._cursor = self._cursor.with_event(event.seq)
         step = event.data.get("step") if event.kind == "checkpoint" else None
-        data = {"event": event.kind, "seq": event.seq, "at": event.at.isoformat(), **event.data}
+        data = {**event.data, "event": event.kind, "seq": event.seq, "at": event.at.isoformat()}
         return self._item("event", data, epoch=event.epoch, step=step)
 
     # -- Redis ---------------------------------------------------------------------------------------
@@ -154,6 +159,7 @@ class RunReader:
         for chunk in chunks:
             missing = self._missing(chunk.position)
             self._cursor = self._cursor.with_chunk(chunk.position)
+            self._furthest = max(self._furthest, chunk.place)
             if missing:
                 yield self._item("lost", {"chunks": missing, "why": "dropped on the way"})
             if chunk.body.get("kind") != CLOSED:
@@ -167,8 +173,9 @@ class RunReader:
     def _chunk(self, chunk: _Chunk) -> StreamItem:
         body = chunk.body
         data = body.get("data")
+        kind = body.get("kind")
         return self._item(
-            str(body.get("kind")),
+            kind if kind in _SAID else "custom",
             data if isinstance(data, dict) else {"value": data},
             epoch=chunk.position[0],
             step=body.get("step"),
