@@ -138,7 +138,7 @@ def _try_to_send(
         connection = _connection(inst)
         with connection.Producer(auto_declare=False) as producer:
             # The base class's, because start_run's own apply_async admits.
-            Task.apply_async(
+            Task.apply_async(  # type: ignore[call-arg]  # celery-types does not know the two reprs
                 task,
                 (),
                 dict(kwargs),
