@@ -40,7 +40,6 @@ def test_messages_stay_below_twice_the_ready_runs_while_nobody_serves_them(scene
 def test_a_lost_doorbell_is_found_behind_other_peoples_messages(scene: Scene) -> None:
     run_id = scene.begin("steps")
     with redis.Redis.from_url(scene.broker_url) as client:
-        (message,) = client.lrange("celegraph", 0, -1)
         client.delete("celegraph")
         client.rpush("celegraph", *[b"somebody else's"] * 100)
 
@@ -50,7 +49,6 @@ def test_a_lost_doorbell_is_found_behind_other_peoples_messages(scene: Scene) ->
         assert sweep(installation()).ring == [run_id]
 
         assert client.llen("celegraph") == 101
-        assert message
 
 
 def test_an_emptied_queue_is_filled_again_at_once_whatever_was_rung(scene: Scene) -> None:
