@@ -62,7 +62,8 @@ def sweep_once(
         if conn.execute(load("runs").cancel_resting, row).fetchone():
             report.cancelled.append(row["run_id"])
     # Booked last, so that what was just made ready is rung by this very sweep.
-    report.ring = _ids(conn.execute(Q.due_rings, {"limit": limit}).fetchall())
+    room = _room(conn, limit, queued)
+    report.ring = _ids(conn.execute(Q.due_rings, {"limit": limit, "room": room}).fetchall())
     report.ring += _lost(conn, limit, queued)
     record_tick(conn, "sweep", report.counts())
     return report
@@ -106,6 +107,23 @@ def _lost(conn: Conn, limit: int, queued: Callable[[], int | None]) -> list[str]
     if depth is None or depth >= waiting["rung"]:
         return []
     return _ids(conn.execute(Q.lost_rings, {"limit": waiting["rung"] - depth}).fetchall())
+
+
+def _room(conn: Conn, limit: int, queued: Callable[[], int | None]) -> int | None:
+    """How many second doorbells the queue may get: fewer than two messages for each run that waits.
+
+    While every slot is busy for an hour each run would otherwise be rung sixty times, and workers that
+    come back would first have to read it all.
+    """
+    again = conn.execute(Q.due_again).fetchone()
+    if again is None or not again["due"]:
+        return None
+    depth = queued()
+    if depth is None:
+        return None
+    row = conn.execute(Q.rung_runs, {"limit": depth // 2 + limit + 1}).fetchone()
+    assert row is not None
+    return max(0, 2 * int(row["rung"]) - depth - 1)
 
 
 def _terminate(conn: Conn, run_id: str, lock_key: int, pid: int, report: SweepReport) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from celegraph.errors import BrokerUnsupported, CelegraphError, ConfigError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import is_lost
+from celegraph.tasks import queues
 from celegraph.tasks.broker import BrokerUnreachable, check_connection
 from celegraph.tasks.installation import Installation
 
@@ -25,6 +26,9 @@ def check_worker(inst: Installation, pool: object) -> None:
     else:
         for warning in facts.warnings:
             logger.warning("%s", warning)
+        for queue, said in queues.refused(inst).items():
+            remedy = queues.REMEDY.format(queue=queue)
+            raise BrokerUnsupported(f"the queue {queue!r} is there with another type ({said}): {remedy}")
     _check_ledger(inst)
     for name in inst.agents:
         _load(inst, name)

@@ -12,6 +12,7 @@ from typing import Any
 from celery import bootsteps, signals
 from celery.utils.text import str_to_list
 
+from celegraph.beat_schedule import DISPATCH, RECONCILE, RECONCILE_EVERY
 from celegraph.errors import CelegraphError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log
@@ -20,6 +21,7 @@ from celegraph.tasks import drain, periodic, queues, revoke
 from celegraph.tasks.fitness import check_worker
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.quiet import quieten
+from celegraph.tasks.ring import tick
 
 logger = logging.getLogger("celegraph")
 
@@ -27,6 +29,10 @@ logger = logging.getLogger("celegraph")
 # processes sweep themselves.
 _SWEEP_IF_OLDER = 10.0
 _LOOK_EVERY = 5.0
+# Duties that call the host's functions: never here, where a slow one would hold up the sweep, so a slot is
+# asked for them.  Also where beat's ticks arrive expired because two hosts' clocks differ.
+_ASK_IF_OLDER = {"dispatch": (DISPATCH, 10.0), "reconcile": (RECONCILE, 3 * RECONCILE_EVERY)}
+_ASKED_FOR = 60.0
 
 
 @dataclass
@@ -102,14 +108,23 @@ def _sweep_when_nobody_does(inst: Installation) -> None:
     while not drain.requested():
         try:
             with ledger(inst.config) as conn:
-                tick = last_tick(conn, "sweep")
-            if started or tick is None or tick.age_s > _SWEEP_IF_OLDER:
+                last = last_tick(conn, "sweep")
+            if started or last is None or last.age_s > _SWEEP_IF_OLDER:
                 periodic.sweep(inst, started=started)
                 periodic.escalate(inst)
+            _ask_when_nobody_ticks(inst)
             started = False
         except Exception as error:
             logger.warning("sweep failed", extra={"error": in_log(error)})
         _pause.wait(_LOOK_EVERY)
+
+
+def _ask_when_nobody_ticks(inst: Installation) -> None:
+    for duty, (task, late) in _ASK_IF_OLDER.items():
+        with ledger(inst.config) as conn:
+            last = last_tick(conn, duty)
+        if last is None or last.age_s > late:
+            tick(inst, task, expires=_ASKED_FOR)
 
 
 _pause = threading.Event()
