@@ -375,7 +375,7 @@ def test_a_paused_run_tells_why_and_how_it_goes_on(conn: Conn) -> None:
     said = explained()
 
     assert "was paused 0 s ago (audit)" in said
-    assert "ap-1 was approved by ana, which is kept; celegraph.resume_run makes it ready" in said
+    assert "ap-1 was approved by ana, which is kept; `celegraph resume run-1` makes it ready" in said
 
 
 def test_a_quarantined_run_names_its_last_step_and_the_release(conn: Conn) -> None:
