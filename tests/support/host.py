@@ -5,12 +5,15 @@ Which one, the environment says (`VARIANT`); a test's own process applies `VARIA
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
 
+from celery import signals
 from kombu import Queue
 
+import celegraph
 from tests.support.app import make_app
 
 VARIANT = "CELEGRAPH_TEST_HOST"
@@ -40,6 +43,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
             "unacked_restore_throttle": 1,
         }
     },
+    # Its parent process has used the ledger before the pool forks.
+    "querying": {},
+    "spawning": {"worker_pool_start_method": "spawn"},
     "soft": {"worker_soft_shutdown_timeout": 5.0},
     "cancelling": {"worker_cancel_long_running_tasks_on_connection_loss": True},
     "jsonless": {"task_serializer": "pickle", "accept_content": ["pickle"]},
@@ -50,11 +56,17 @@ def _touch(path: str) -> None:
     Path(path).touch()
 
 
+def _query(**_: Any) -> None:
+    logging.getLogger("celery").warning("the parent has read %s runs", len(celegraph.list_runs()))
+
+
 def __getattr__(name: str) -> Any:
     if name != "app":
         raise AttributeError(name)
     app = make_app(os.environ["CELERY_BROKER_URL"])
     app.conf.update(VARIANTS[os.environ.get(VARIANT, "plain")])
     app.task(name="shop.touch", shared=False)(_touch)
+    if os.environ.get(VARIANT) == "querying":
+        signals.worker_init.connect(_query, weak=False)
     globals()["app"] = app
     return app

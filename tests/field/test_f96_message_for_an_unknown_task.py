@@ -1,0 +1,30 @@
+"""F96: message for a task name the worker does not know."""
+
+from __future__ import annotations
+
+from tests.support.scene import Scene
+from tests.support.waiting import eventually
+
+
+def test_a_run_whose_message_an_old_worker_threw_away_is_picked_up_by_the_sweep(scene: Scene) -> None:
+    old = scene.worker("old", app="tests.support.bare_app:app", queues=["celegraph"])
+    run_id = scene.begin("retried")
+    eventually(lambda: "Received unregistered task" in old.log)
+    assert scene.run(run_id).status == "ready"
+
+    old.kill()
+    scene.worker("new", beat=True)
+
+    scene.await_status(run_id, "finished")
+    assert len(scene.provider.acts_of(run_id)) == 1
+
+
+def test_an_old_worker_beside_new_ones_delays_runs_and_loses_none(scene: Scene) -> None:
+    scene.worker("old", app="tests.support.bare_app:app", queues=["celegraph"])
+    scene.worker("new", beat=True)
+
+    runs = [scene.begin("retried") for _ in range(6)]
+
+    for run_id in runs:
+        scene.await_status(run_id, "finished", within=90)
+        assert len(scene.provider.acts_of(run_id)) == 1
