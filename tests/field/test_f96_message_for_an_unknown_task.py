@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
 
@@ -19,6 +21,7 @@ def test_a_run_whose_message_an_old_worker_threw_away_is_picked_up_by_the_sweep(
     assert len(scene.provider.acts_of(run_id)) == 1
 
 
+@pytest.mark.timeout(240)
 def test_an_old_worker_beside_new_ones_delays_runs_and_loses_none(scene: Scene) -> None:
     scene.worker("old", app="tests.support.bare_app:app", queues=["celegraph"])
     scene.worker("new", beat=True)

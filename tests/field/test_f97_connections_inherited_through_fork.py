@@ -13,6 +13,7 @@ from tests.support.scene import Scene
 _BROKEN = ("decryption failed", "bad record mac", "lost synchronization", "Traceback", "ProtocolError")
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("options", "processes"),
     [([], 2), (["--max-tasks-per-child", "1"], 20)],

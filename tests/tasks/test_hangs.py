@@ -25,6 +25,7 @@ def _last_hang(scene: Scene, run_id: str) -> str:
     return str([e.data["reason"] for e in scene.events(run_id) if e.kind == "hung"][-1])
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("agent", "settings", "step", "sign"),
     [
