@@ -218,7 +218,6 @@ def _columns(
             columns |= {"reason": reason}
         case Cancelled(reason):
             columns |= {"status": "cancelled", "reason": reason, "event": "cancelled"}
-    columns["event_data"] = Jsonb({"reason": columns["reason"]} if columns["reason"] else {})
     return columns
 
 

@@ -145,9 +145,10 @@ async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[
     if graph is None:
         return attempt, Waiting(problem, waits_for="code"), None
     with slot.heart.beating(attempt) as pulse, watching(inst.config) as watchdog:
-        ticker = asyncio.ensure_future(_tick(slot, attempt, pulse, watchdog))
+        driving = asyncio.create_task(drive(attempt, bind(graph, saver)))
+        ticker = asyncio.ensure_future(_tick(slot, attempt, pulse, watchdog, driving))
         try:
-            outcome = await drive(attempt, bind(graph, saver))
+            outcome = await _driven(attempt, driving)
             # Still under the heart's beat: a call in flight may take longer than the lease.
             attempt.clean = await _leftovers(slot, attempt, ticker)
         finally:
@@ -156,6 +157,15 @@ async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[
         if attempt.lost:
             outcome = Abandoned(LOST)
     return attempt, outcome, fingerprint(graph)
+
+
+async def _driven(attempt: Attempt, driving: asyncio.Task[Outcome]) -> Outcome:
+    try:
+        return await driving
+    except asyncio.CancelledError:
+        if attempt.lost:
+            return Abandoned(LOST)
+        raise
 
 
 def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]:
@@ -168,8 +178,10 @@ def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]
         return Agent(graph=None), None, f"graph changed: agent {run.agent!r} is not usable here ({error})"
 
 
-async def _tick(slot: Slot, attempt: Attempt, pulse: Pulse, watchdog: Watchdog) -> None:
-    """Proves that the loop is alive, and watches for the worker's drain."""
+async def _tick(
+    slot: Slot, attempt: Attempt, pulse: Pulse, watchdog: Watchdog, driving: asyncio.Task[Outcome]
+) -> None:
+    """Proves that the loop is alive, watches for the worker's drain, and ends what is lost."""
     while True:
         pulse.loop_seen = time.monotonic()
         watchdog.alive()
@@ -177,6 +189,10 @@ async def _tick(slot: Slot, attempt: Attempt, pulse: Pulse, watchdog: Watchdog) 
         if attempt.drain_reason is None and asked is not None:
             attempt.request_drain(asked)
             slot.heart.nudge()
+        if attempt.lost and not driving.cancelling():
+            # Its node may hang for ever, and nothing that it still does would count.  Calls in flight are
+            # waited for afterwards: what they did is a fact.
+            driving.cancel()
         await asyncio.sleep(0.2)
 
 

@@ -163,28 +163,47 @@ def test_a_cancelled_waiting_run_closes_its_question_and_a_paused_one_can_be_can
     assert scene.provider.acts_of(run_id) == []
 
 
-def test_a_deadline_ends_a_run_at_work_after_its_step(scene: Scene) -> None:
-    scene.worker("w", beat=True)
-    scene.gates.close("two")
-    start_run.delay("steps", {"cents": 1}, run_id="r-1", deadline=timedelta(seconds=3))
-    scene.gates.await_arrival("two", "r-1")
+def _deadline_passes(scene: Scene, run_id: str) -> None:
+    scene.conn.execute("UPDATE runs SET deadline_at = ledger_now() WHERE run_id = %s", [run_id])
 
-    eventually(lambda: scene.run("r-1").cancel_requested_at)
-    assert "for its deadline has passed" in explain_run("r-1").sentence
+
+@pytest.mark.parametrize("how", ["deadline passed", "customer left"])
+def test_a_run_at_work_ends_after_its_step_and_tells_why(scene: Scene, how: str) -> None:
+    scene.worker("w", beat=True)
+    run_id = at_work(scene)
+
+    if how == "deadline passed":
+        _deadline_passes(scene, run_id)
+        eventually(lambda: scene.run(run_id).cancel_requested_at)
+        assert "for its deadline has passed" in explain_run(run_id).sentence
+    else:
+        assert cancel_run(run_id, reason=how) == "running"
     scene.gates.open("two")
 
-    scene.await_status("r-1", "cancelled")
-    assert scene.trail.steps("r-1") == ["one", "two"]
+    run = scene.await_status(run_id, "cancelled")
+    assert (run.reason, scene.trail.steps(run_id)) == (how, ["one", "two"])
+
+
+def test_a_cancelled_run_whose_owner_dies_first_ends_and_tells_why(scene: Scene) -> None:
+    scene.worker("w", beat=True)
+    run_id = at_work(scene)
+    assert cancel_run(run_id, reason="customer left") == "running"
+
+    kill_and_await(scene.gates.await_arrival("two", run_id).pid)
+
+    assert scene.await_status(run_id, "cancelled").reason == "customer left"
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["waiting", "paused"])
 def test_a_deadline_ends_a_run_at_rest_and_its_question(scene: Scene, paused: bool) -> None:
     scene.worker("w", beat=True)
-    start_run.delay("approved", {"cents": 1}, run_id="r-1", deadline=timedelta(seconds=6))
+    start_run.delay("approved", {"cents": 1}, run_id="r-1", deadline=timedelta(hours=1))
     question = scene.question("r-1")
     scene.await_status("r-1", "waiting")
     if paused:
         pause_run("r-1")
+
+    _deadline_passes(scene, "r-1")
 
     run = scene.await_status("r-1", "cancelled")
     assert run.reason == "deadline passed"
@@ -194,7 +213,7 @@ def test_a_deadline_ends_a_run_at_rest_and_its_question(scene: Scene, paused: bo
 def test_a_deadline_leaves_a_doubt_open_to_be_answered(scene: Scene) -> None:
     scene.worker("w", beat=True)
     run_id = in_doubt(scene)
-    scene.conn.execute("UPDATE runs SET deadline_at = ledger_now() WHERE run_id = %s", [run_id])
+    _deadline_passes(scene, run_id)
 
     scene.await_status(run_id, "cancelled")
     assert scene.question(run_id).kind == "doubt"

@@ -1,4 +1,5 @@
--- Heartbeats of an agent's own, and a pause that is asked for while a node is at work.
+-- Heartbeats of an agent's own, a pause that is asked for while a node is at work, and why a run that is
+-- at work is to be cancelled.
 --
 -- Safe while older workers run: they neither read nor write these columns.  A lease that one of them
 -- takes after us still carries our instant; `heartbeat_epoch` tells that it was promised by another owner.
@@ -11,7 +12,8 @@ COMMENT ON COLUMN run_leases.progress IS 'what heartbeat() said last in this lea
 
 ALTER TABLE runs
     ADD COLUMN pause_requested_at timestamptz,
-    ADD COLUMN pause_reason text;
+    ADD COLUMN pause_reason text,
+    ADD COLUMN cancel_reason text;
 COMMENT ON COLUMN runs.pause_requested_at IS 'a running run is paused by its owner at the next step';
 
 -- Requests that an older worker's settle has passed over; the sweep takes them in.

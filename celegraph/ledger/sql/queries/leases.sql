@@ -80,7 +80,7 @@ WITH old AS (
        SET status = CASE WHEN c.cancelled THEN 'cancelled' WHEN c.poisonous THEN 'quarantined' ELSE 'ready' END,
            crash_count = c.crashes, hang_count = c.hangs,
            reason = CASE
-               WHEN c.cancelled THEN 'cancelled on request'
+               WHEN c.cancelled THEN coalesce(r.cancel_reason, 'cancelled on request')
                WHEN c.poisonous THEN format('stopped its worker %%s times without progress after step %%s (next: %%s)%%s',
                    c.crashes + c.hangs, coalesce((SELECT step FROM last_step), '-'),
                    coalesce((SELECT string_agg(n, ', ') FROM last_step, jsonb_array_elements_text(next) n), 'the first node'),
@@ -135,7 +135,9 @@ WITH lease AS (
     RETURNING run_id
 ), run AS (
     UPDATE runs r
-       SET status = %(status)s, reason = %(reason)s, waits_for = %(waits_for)s,
+       SET status = %(status)s,
+           reason = coalesce(CASE WHEN %(status)s = 'cancelled' THEN r.cancel_reason END, %(reason)s),
+           waits_for = %(waits_for)s,
            output = %(output)s::jsonb, error = %(error)s::jsonb,
            fingerprint = coalesce(%(fingerprint)s, r.fingerprint),
            retry_count = r.retry_count + %(retried)s,
@@ -146,7 +148,7 @@ WITH lease AS (
            updated_at = ledger_now()
       FROM lease
      WHERE r.run_id = lease.run_id AND r.status = 'running'
-    RETURNING r.run_id, r.status
+    RETURNING r.run_id, r.status, r.reason
 ), consumed AS (
     UPDATE approvals a SET consumed_at = ledger_now()
       FROM run
@@ -171,7 +173,8 @@ WITH lease AS (
     RETURNING approval_id, run_id, tool
 ), events AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
-    SELECT run_id, %(epoch)s, %(event)s, %(event_data)s::jsonb FROM run
+    SELECT run_id, %(epoch)s, %(event)s,
+           jsonb_strip_nulls(jsonb_build_object('reason', reason)) FROM run
     UNION ALL
     SELECT run_id, %(epoch)s, 'asked', jsonb_strip_nulls(jsonb_build_object('approval_id', approval_id, 'tool', tool))
       FROM asked
@@ -193,7 +196,8 @@ WITH due AS (
 ), run AS (
     UPDATE runs r
        SET status = due.becomes,
-           reason = CASE due.becomes WHEN 'cancelled' THEN 'cancelled on request' WHEN 'paused' THEN r.pause_reason END,
+           reason = CASE due.becomes WHEN 'cancelled' THEN coalesce(r.cancel_reason, 'cancelled on request')
+                                     WHEN 'paused' THEN r.pause_reason END,
            waits_for = NULL, wake_at = NULL, rung_at = NULL,
            ring_at = CASE WHEN due.becomes = 'ready' THEN ledger_now() END,
            finished_at = CASE WHEN due.becomes = 'cancelled' THEN ledger_now() END,
@@ -211,6 +215,6 @@ WITH due AS (
 ), event AS (
     INSERT INTO run_events (run_id, kind, data)
     SELECT run_id, CASE status WHEN 'ready' THEN 'woken' ELSE status END,
-           CASE status WHEN 'paused' THEN jsonb_build_object('reason', reason) ELSE '{}' END FROM run
+           jsonb_strip_nulls(jsonb_build_object('reason', reason)) FROM run
 )
 SELECT run_id, status FROM run;

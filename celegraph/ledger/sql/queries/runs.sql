@@ -87,7 +87,8 @@ SELECT run_id FROM run;
 -- name: request_cancel
 -- A running run is cancelled by its owner at the next step, or by the sweep when the owner is gone.
 WITH run AS (
-    UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, ledger_now()), updated_at = ledger_now()
+    UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, ledger_now()),
+           cancel_reason = coalesce(cancel_reason, %(reason)s), updated_at = ledger_now()
      WHERE run_id = %(run_id)s AND status NOT IN ('finished', 'failed', 'cancelled')
     RETURNING run_id, status
 ), event AS (

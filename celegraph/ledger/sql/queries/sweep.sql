@@ -114,7 +114,7 @@ SELECT run_id FROM run;
 
 -- name: cancelling
 -- Runs at rest with a cancellation requested (the request and the settle crossed, or a deadline asked).
-SELECT run_id, CASE WHEN deadline_at <= ledger_now() THEN 'deadline passed' ELSE 'cancelled on request' END AS reason
+SELECT run_id, coalesce(cancel_reason, 'cancelled on request') AS reason
   FROM runs
  WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined')
  ORDER BY cancel_requested_at LIMIT %(limit)s;
@@ -143,7 +143,8 @@ WITH due AS (
        AND status NOT IN ('finished', 'failed', 'cancelled')
      ORDER BY deadline_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), run AS (
-    UPDATE runs r SET cancel_requested_at = ledger_now(), updated_at = ledger_now()
+    UPDATE runs r SET cancel_requested_at = ledger_now(), cancel_reason = 'deadline passed',
+           updated_at = ledger_now()
       FROM due WHERE r.run_id = due.run_id
     RETURNING r.run_id
 ), event AS (
