@@ -169,7 +169,7 @@ def _deadline_passes(scene: Scene, run_id: str) -> None:
 
 @pytest.mark.parametrize("how", ["deadline passed", "customer left"])
 def test_a_run_at_work_ends_after_its_step_and_tells_why(scene: Scene, how: str) -> None:
-    scene.worker("w", beat=True)
+    worker = scene.worker("w", beat=True)
     run_id = at_work(scene)
 
     if how == "deadline passed":
@@ -178,6 +178,7 @@ def test_a_run_at_work_ends_after_its_step_and_tells_why(scene: Scene, how: str)
         assert "for its deadline has passed" in explain_run(run_id).sentence
     else:
         assert cancel_run(run_id, reason=how) == "running"
+    eventually(lambda: "run is to be cancelled" in worker.log)
     scene.gates.open("two")
 
     run = scene.await_status(run_id, "cancelled")
