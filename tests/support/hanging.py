@@ -8,6 +8,7 @@ import resource
 import select
 import time
 
+import httpx
 from langchain_core.runnables import RunnableConfig
 
 from celegraph import heartbeat
@@ -69,6 +70,16 @@ def _beat_until_open(state: State, config: RunnableConfig) -> State:
     return {}
 
 
+def _refused(state: State, config: RunnableConfig) -> State:
+    """The provider is busy for an hour, the first time it is asked."""
+    enter("ask", _run_id(config))
+    if Trail.of_process().steps(_run_id(config)).count("ask") == 1:
+        request = httpx.Request("POST", "https://api.example.org")
+        busy = httpx.Response(429, headers={"Retry-After": "3600"}, request=request)
+        raise httpx.HTTPStatusError("busy", request=request, response=busy)
+    return {}
+
+
 def _second_long(name: str) -> Node:
     def node(state: State, config: RunnableConfig) -> State:
         enter(name, _run_id(config))
@@ -85,4 +96,5 @@ starving = chain(_FIRST, ("starve", _starve), _LAST)
 beating = chain(_FIRST, ("beat", _beat_until_open), _LAST)
 # Pays, and then kills its process as often as `cents` says.
 paid_killing = chain(("pay", paying(pay)), ("kill", _kill), _LAST)
+refused = chain(_FIRST, ("ask", _refused), _LAST)
 fifty = chain(*((f"s{n}", _second_long(f"s{n}")) for n in range(1, 51)))
