@@ -5,8 +5,8 @@ Which one, the environment says (`VARIANT`); a test's own process applies `VARIA
 
 from __future__ import annotations
 
-import logging
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     # Its parent process has used the ledger before the pool forks.
     "querying": {},
-    "spawning": {"worker_pool_start_method": "spawn"},
     "soft": {"worker_soft_shutdown_timeout": 5.0},
     "cancelling": {"worker_cancel_long_running_tasks_on_connection_loss": True},
     "jsonless": {"task_serializer": "pickle", "accept_content": ["pickle"]},
@@ -57,7 +56,8 @@ def _touch(path: str) -> None:
 
 
 def _query(**_: Any) -> None:
-    logging.getLogger("celery").warning("the parent has read %s runs", len(celegraph.list_runs()))
+    # Before Celery has set its logging up.
+    sys.stderr.write(f"the parent has read {len(celegraph.list_runs())} runs\n")
 
 
 def __getattr__(name: str) -> Any:

@@ -18,9 +18,10 @@ STEPS = ["one", "two", "three", "four", "last"]
 
 def stop_inside_a_step(scene: Scene, pool: str, number: signal.Signals, variant: str = "plain") -> str:
     """A run whose worker got the signal while its second node was at work; the worker has gone."""
+    app = APP
     if pool == "spawn":
-        pool, variant = "prefork", "spawning"
-    worker = scene.worker("first", pool=pool, app=APP, env=scene.env() | {VARIANT: variant})
+        pool, app = "prefork", "tests.support.spawned:app"
+    worker = scene.worker("first", pool=pool, app=app, env=scene.env() | {VARIANT: variant})
     scene.gates.close("two")
     run_id = scene.begin("steps")
     scene.gates.await_arrival("two", run_id)
