@@ -22,12 +22,14 @@ def test_a_run_whose_message_an_old_worker_threw_away_is_picked_up_by_the_sweep(
 
 
 @pytest.mark.timeout(240)
-def test_an_old_worker_beside_new_ones_delays_runs_and_loses_none(scene: Scene) -> None:
-    scene.worker("old", app="tests.support.bare_app:app", queues=["celegraph"])
+def test_an_old_worker_beside_a_new_one_delays_runs_until_it_goes_and_loses_none(scene: Scene) -> None:
+    old = scene.worker("old", app="tests.support.bare_app:app", queues=["celegraph"])
     scene.worker("new", beat=True)
 
     runs = [scene.begin("retried") for _ in range(6)]
+    eventually(lambda: "unregistered task of type 'celegraph.start_run'" in old.log)
+    old.kill()
 
     for run_id in runs:
-        scene.await_status(run_id, "finished", within=90)
+        scene.await_status(run_id, "finished", within=60)
         assert len(scene.provider.acts_of(run_id)) == 1
