@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from celegraph.agent.effect import NotHappened as NotHappened
     from celegraph.agent.effect import Unknown as Unknown
     from celegraph.agent.effect import effect as effect
+    from celegraph.agent.heartbeat import heartbeat as heartbeat
     from celegraph.agent.recorded import recorded as recorded
     from celegraph.agent.recorded_model import recorded_model as recorded_model
     from celegraph.agent.spec import Agent as Agent
@@ -71,6 +72,7 @@ _HOMES = {
     "get_approval": "tasks.control",
     "get_effect": "tasks.control",
     "get_run": "tasks.control",
+    "heartbeat": "agent.heartbeat",
     "install": "tasks.install",
     "list_approvals": "tasks.control",
     "list_runs": "tasks.control",

@@ -55,6 +55,7 @@ from celegraph.ledger.values import clean_json
 logger = logging.getLogger("celegraph")
 
 CANCEL = "cancelled on request"
+PAUSE = "paused on request"
 
 
 @dataclass
@@ -108,6 +109,9 @@ async def _advance(go: _Drive) -> Outcome:
     attempt = go.attempt
     if attempt.run.cancel_requested_at is not None:
         return Cancelled(CANCEL)
+    if attempt.run.pause_requested_at is not None:
+        # Asked of an owner that died: settle finds the request and holds the run.
+        return Drained(PAUSE)
     if attempt.epoch > 1:
         for effect in await effects.of_run(attempt.pen, attempt.run_id):
             attempt.effects.put(effect)

@@ -24,6 +24,8 @@ from celegraph.config import Positive, parse_duration
 from celegraph.errors import ConfigError
 from celegraph.ledger.values import MAX_SPAN
 
+_SHORTEST_HEARTBEAT = timedelta(seconds=1)
+
 
 def _duration_or_none(value: object) -> timedelta | None:
     span = None if value is None else parse_duration(value)
@@ -90,12 +92,17 @@ class RetryPolicy(BaseModel):
 @dataclass(frozen=True, kw_only=True)
 class Agent:
     """A graph and its settings.  `graph`: "package.module:name" of a StateGraph, a compiled graph, an
-    `@entrypoint` or a zero-argument factory, or such an object itself."""
+    `@entrypoint` or a zero-argument factory, or such an object itself.
+
+    `heartbeat_timeout`: when no node of a run has ended or called `heartbeat()` for so long, its owner is
+    taken for hung: the run moves on elsewhere, and the hang counts as a death.  None: slow is not hung.
+    """
 
     graph: object
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy())
     approval: ApprovalPolicy | None = None
     max_crashes: int | None = None
+    heartbeat_timeout: timedelta | str | None = None
     deadline: timedelta | str | None = None
 
     @classmethod
@@ -108,11 +115,29 @@ class Agent:
                 raise ConfigError(
                     f"agent {name!r}: {agent.graph!r} is not an import path; write 'package.module:graph'"
                 )
+        _check_heartbeat(name, agent)
         return agent
+
+    def heartbeat_within(self) -> timedelta | None:
+        """How long its nodes may be silent; None: as long as they like."""
+        return _duration_or_none(self.heartbeat_timeout)
 
     def deadline_after_start(self) -> timedelta | None:
         """How long a run of this agent may take in all."""
         return _duration_or_none(self.deadline)
+
+
+def _check_heartbeat(name: str, agent: Agent) -> None:
+    try:
+        within = agent.heartbeat_within()
+    except ValueError as error:
+        raise ConfigError(f"agent {name!r}: heartbeat_timeout: {error}") from error
+    if within is not None and within < _SHORTEST_HEARTBEAT:
+        # It is looked at once a second, and a busy machine is not a hung one.
+        raise ConfigError(
+            f"agent {name!r}: heartbeat_timeout is {within.total_seconds():g} s; give it at least"
+            f" {_SHORTEST_HEARTBEAT.total_seconds():g} s"
+        )
 
 
 def approval_policy(values: Mapping[str, Any]) -> ApprovalPolicy:

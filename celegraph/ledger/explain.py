@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from celegraph.ledger.connect import Conn
 from celegraph.ledger.queries import load
@@ -15,13 +16,18 @@ Q = load("explain")
 
 @dataclass(frozen=True)
 class Holder:
-    """The lease as it is.  `locked`: the owner's session is there; `expired`: it has not beaten."""
+    """The lease as it is.  `locked`: the owner's session is there; `expired`: it has not beaten.
+
+    `heartbeat_due_s`: until the agent's own heartbeat is overdue; None when it has not promised any.
+    """
 
     since: datetime | None
     locked: bool
     beat_age_s: float | None
     loop_age_s: float | None
     expired: bool
+    heartbeat_due_s: float | None
+    progress: Any
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,13 @@ from celegraph.ledger.queries import load
 
 Q = load("sweep")
 
+# How an owner that holds its lock is known to hang, and how that is told.
+_HANGS = {
+    "beatless": "its process did not beat for a lease",
+    "loopless": "its event loop was not seen for hang_after",
+    "silent": "its agent's heartbeat was overdue",
+}
+
 
 @dataclass
 class SweepReport:
@@ -61,6 +68,7 @@ def sweep_once(
     for row in conn.execute(Q.cancelling, {"limit": limit}).fetchall():
         if conn.execute(load("runs").cancel_resting, row).fetchone():
             report.cancelled.append(row["run_id"])
+    conn.execute(Q.pause_requested, {"limit": limit})
     # Booked last, so that what was just made ready is rung by this very sweep.
     room = _room(conn, limit, queued)
     report.ring = _ids(conn.execute(Q.due_rings, {"limit": limit, "room": room}).fetchall())
@@ -86,12 +94,13 @@ def _recover_page(conn: Conn, candidates: Sequence[Mapping[str, Any]], report: S
         holder = holders.get(run["lock_key"])
         if holder is None:
             cause = "crashed"
-        elif run["beatless"] or run["loopless"]:
+        elif any(run[sign] for sign in _HANGS):
             # Fence first: when the epoch has moved, the terminated owner can do no harm on its way out.
             cause = "hung"
         else:
             continue
-        if recover(conn, run["run_id"], run["epoch"], cause) is None:
+        detail = next((said for sign, said in _HANGS.items() if run[sign]), None)
+        if recover(conn, run["run_id"], run["epoch"], cause, detail) is None:
             continue
         report.recovered.append(run["run_id"])
         if holder is not None:

@@ -66,15 +66,17 @@ def cancel_run(run_id: str, *, reason: str = "cancelled on request") -> str:
         return runs.cancel(conn, run_id, reason)
 
 
-def pause_run(run_id: str, *, reason: str = "paused") -> None:
-    """ready | waiting -> paused, until `resume_run`.  Raises RunNotFound, RunMoved."""
+def pause_run(run_id: str, *, reason: str = "paused") -> str:
+    """Hold an unfinished run until `resume_run`; what people decide meanwhile is kept.  Returns "paused",
+    or "running": the owner stops at its next step.  Raises RunNotFound, RunMoved."""
     with ledger(installation().config) as conn:
-        runs.pause(conn, run_id, reason)
+        return runs.pause(conn, run_id, reason)
 
 
-def resume_run(run_id: str, *, by: str | None = None) -> None:
-    """paused -> ready."""
-    _make_ready(run_id, "resume", by)
+def resume_run(run_id: str, *, by: str | None = None) -> str:
+    """paused -> ready, or take back a pause that has not happened yet.  Returns the status: "ready", or
+    "running" when it never stopped.  Raises RunNotFound, RunMoved."""
+    return _make_ready(run_id, "resume", by)
 
 
 def retry_run(run_id: str, *, by: str | None = None) -> None:
@@ -87,8 +89,10 @@ def release_run(run_id: str, *, by: str | None = None) -> None:
     _make_ready(run_id, "release", by)
 
 
-def _make_ready(run_id: str, verb: str, by: str | None) -> None:
+def _make_ready(run_id: str, verb: str, by: str | None) -> str:
     inst = installation()
     with ledger(inst.config) as conn:
-        runs.make_ready(conn, run_id, verb, by)
-    ring_ready(inst, [run_id])
+        status = runs.make_ready(conn, run_id, verb, by)
+    if status == "ready":
+        ring_ready(inst, [run_id])
+    return status

@@ -17,7 +17,7 @@ from celegraph.errors import CelegraphError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log
 from celegraph.ledger.sweep import last_tick
-from celegraph.tasks import drain, periodic, queues, revoke
+from celegraph.tasks import drain, periodic, queues, revoke, watchdog
 from celegraph.tasks.fitness import check_worker
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.quiet import quieten
@@ -51,6 +51,7 @@ def connect_signals() -> None:
     for signal, handler in (
         (signals.celeryd_init, _read_command_line),
         (signals.worker_init, _init),
+        (signals.worker_process_init, watchdog.in_child),
         (signals.worker_ready, _ready),
         (signals.worker_shutting_down, _shutting_down),
         (signals.worker_shutdown, _shutdown),
@@ -84,6 +85,7 @@ def _init(sender: Any, **_: Any) -> None:
     else:
         queues.consume(inst, without=_command_line.excluded)
     drain.prepare()
+    watchdog.in_main()
 
 
 def _beat_init(sender: Any, **_: Any) -> None:

@@ -13,7 +13,9 @@ SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS ag
 -- the last row of this one: live runs, however many, must not hide a dead one.
 SELECT r.run_id, r.lock_key, r.updated_at, l.epoch,
        (l.expires_at <= ledger_now()) AS beatless,
-       (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless
+       (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless,
+       -- Only as its present owner has promised it.
+       coalesce(l.heartbeat_epoch = l.epoch AND l.heartbeat_due_at <= ledger_now(), false) AS silent
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE r.status = 'running'
    AND (%(after_at)s::timestamptz IS NULL OR (r.updated_at, r.run_id) > (%(after_at)s, %(after_id)s))
@@ -112,10 +114,26 @@ SELECT run_id FROM run;
 
 -- name: cancelling
 -- Runs at rest with a cancellation requested (the request and the settle crossed, or a deadline asked).
-SELECT run_id, CASE WHEN deadline_at <= ledger_now() THEN 'deadline passed' ELSE 'cancelled on request' END AS reason
+SELECT run_id, coalesce(cancel_reason, 'cancelled on request') AS reason
   FROM runs
  WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined')
  ORDER BY cancel_requested_at LIMIT %(limit)s;
+
+-- name: pause_requested
+-- ready | waiting -> paused: the owner that was to pause it died, or is of an older release.
+WITH due AS (
+    SELECT run_id FROM runs
+     WHERE pause_requested_at IS NOT NULL AND status IN ('ready', 'waiting') AND cancel_requested_at IS NULL
+     ORDER BY pause_requested_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), run AS (
+    UPDATE runs r SET status = 'paused', reason = r.pause_reason, waits_for = NULL, wake_at = NULL, ring_at = NULL,
+           updated_at = ledger_now()
+      FROM due WHERE r.run_id = due.run_id
+    RETURNING r.run_id, r.reason
+), event AS (
+    INSERT INTO run_events (run_id, kind, data) SELECT run_id, 'paused', jsonb_build_object('reason', reason) FROM run
+)
+SELECT run_id FROM run;
 
 -- name: past_deadline
 -- Any unfinished run whose own deadline has passed is asked to stop; its owner, or `cancelling`, does it.
@@ -125,7 +143,8 @@ WITH due AS (
        AND status NOT IN ('finished', 'failed', 'cancelled')
      ORDER BY deadline_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), run AS (
-    UPDATE runs r SET cancel_requested_at = ledger_now(), updated_at = ledger_now()
+    UPDATE runs r SET cancel_requested_at = ledger_now(), cancel_reason = 'deadline passed',
+           updated_at = ledger_now()
       FROM due WHERE r.run_id = due.run_id
     RETURNING r.run_id
 ), event AS (
