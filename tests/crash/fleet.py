@@ -95,26 +95,28 @@ def run_soak(
     options = parser.parse_args()
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="celegraph-soak-")))
-        servers = _servers(stack)
+        servers = own_servers(stack)
         migrate(servers.database_url)
         wire = stack.enter_context(Wire(servers.database_url))
         scene = stack.enter_context(
             Scene(servers.database_url, servers.broker_url, directory, settings=settings, agents=agents)
         )
-        verdict = soak(scene, wire, options.kills, options.seed, _say)
-    _say(str(verdict))
+        verdict = soak(scene, wire, options.kills, options.seed, say)
+    say(str(verdict))
     return 0 if verdict.good else 1
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """A line for whoever watches."""
     # Whoever watched may have gone; the soak goes on.
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
 
-def _servers(stack: ExitStack) -> LocalServers:
+def own_servers(stack: ExitStack, *, fsync: bool = True) -> LocalServers:
+    """A PostgreSQL and a Valkey for the stack's length."""
     # Never the environment's: it might be somebody's real database.
     for name in (*DATABASE_VARIABLES, *BROKER_VARIABLES):
         os.environ.pop(name, None)
-    return stack.enter_context(LocalServers(temporary=True))
+    return stack.enter_context(LocalServers(temporary=True, fsync=fsync))

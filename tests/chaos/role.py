@@ -1,0 +1,40 @@
+"""A database and a role of the product's own: an ordinary one, whose connections can be counted."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from celegraph.agent.migrate import migrate
+from celegraph.config import load_config
+from celegraph.ledger.connect import connect
+
+ROLE = "host"
+_WITNESS = Path(__file__).with_name("witness.sql").read_text("utf-8").encode()
+
+
+def prepare(admin_url: str) -> tuple[str, str]:
+    """Make both, migrated and watched by the witness; returns the URLs of the role and of the superuser."""
+    password = secrets.token_urlsafe(12)
+    with psycopg.connect(admin_url, autocommit=True) as admin:
+        role, secret = sql.Identifier(ROLE), sql.Literal(password)
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, secret))
+        admin.execute(sql.SQL("CREATE DATABASE chaos OWNER {}").format(role))
+    url = _with(admin_url, user=ROLE, password=password)
+    migrate(url)
+    with connect(load_config({"database_url": url}), application="chaos") as conn:
+        # Several statements at once go only by the simple protocol.
+        conn.execute(_WITNESS, prepare=False)
+    return url, _with(admin_url)
+
+
+def _with(url: str, *, user: str | None = None, password: str | None = None) -> str:
+    parts = urlsplit(url)
+    credentials, _, place = parts.netloc.rpartition("@")
+    if user is not None:
+        credentials = f"{user}:{password}"
+    return urlunsplit(parts._replace(netloc=f"{credentials}@{place}", path="/chaos"))
