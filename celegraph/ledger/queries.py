@@ -35,7 +35,9 @@ class Queries:
 @cache
 def load(file: str) -> Queries:
     """The named queries of `sql/queries/<file>.sql`."""
-    return parse(file, resources.files("celegraph.ledger").joinpath(f"sql/queries/{file}.sql").read_text("utf-8"))
+    return parse(
+        file, resources.files("celegraph.ledger").joinpath(f"sql/queries/{file}.sql").read_text("utf-8")
+    )
 
 
 def parse(file: str, text: str) -> Queries:

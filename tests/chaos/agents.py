@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import operator
 import time
-from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.runnables import RunnableConfig
@@ -32,7 +31,7 @@ class State(TypedDict, total=False):
     reads: Annotated[list[float], operator.add]
 
 
-Node = Callable[..., Any]
+Node = Any  # a function, or a compiled subgraph
 
 _PAY = {policy: declared(policy, f"chaos_{policy}", awaited=False) for policy in POLICIES}
 _PAY_AWAITED = {policy: declared(policy, f"chaos_{policy}_awaited", awaited=True) for policy in POLICIES}
@@ -249,12 +248,10 @@ def _failing_now_and_then(state: State, config: RunnableConfig) -> State:
     return {"steps": 1, "paid": [1]}
 
 
-failing = _chain(
-    ("one", _count("one")), ("failing", _failing_now_and_then), ("last", _count("last"))
-)
+failing = _chain(("one", _count("one")), ("failing", _failing_now_and_then), ("last", _count("last")))
 
 
-# -- the functional API ---------------------------------------------------------------------------------------
+# -- the functional API ----------------------------------------------------------------------------
 
 
 @task

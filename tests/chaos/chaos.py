@@ -110,8 +110,13 @@ class Chaos:
         self._fleet.heal()
         self._faults.lift_connection_limit()
         self._scene.provider.switch(
-            refuses_connect=False, busy_409=0.0, slow=0.0, says_500=0, acts_then_500=0,
-            acts_then_hangs=0, acts_then_resets=0,
+            refuses_connect=False,
+            busy_409=0.0,
+            slow=0.0,
+            says_500=0,
+            acts_then_500=0,
+            acts_then_hangs=0,
+            acts_then_resets=0,
         )
         self._scene.reconnect()
 
@@ -154,9 +159,7 @@ def chaos(
     with ExitStack() as stack:
         servers = stack.enter_context(LocalServers(temporary=True, fsync=fsync))
         url, admin_url = prepare(servers.database_url)
-        scene = Scene(
-            url, servers.broker_url, directory, settings=SETTINGS, agents=AGENTS, celery=CELERY
-        )
+        scene = Scene(url, servers.broker_url, directory, settings=SETTINGS, agents=AGENTS, celery=CELERY)
         stack.enter_context(scene)
         doing = Chaos(scene, servers, admin_url, say, workers=workers, live=live)
         return doing.run(plan(seed, seconds), seed)

@@ -129,7 +129,7 @@ class Faults:
     def broker_frozen(self) -> Heal | None:
         """SIGSTOP: it takes connections and answers nothing."""
         valkey = self._fleet.servers.valkey
-        if not valkey.running:
+        if not self._fleet.is_up(valkey):
             return None
         pid = valkey.pid
         os.kill(pid, signal.SIGSTOP)
@@ -188,7 +188,9 @@ class Faults:
 
     def provider_errs(self) -> None:
         """500 without an act for some calls, with one for others."""
-        self._scene.provider.switch(says_500=self._chance.randint(1, 2), acts_then_500=self._chance.randint(1, 2))
+        self._scene.provider.switch(
+            says_500=self._chance.randint(1, 2), acts_then_500=self._chance.randint(1, 2)
+        )
 
     def provider_refuses(self) -> Heal:
         """Nobody listens."""
@@ -233,7 +235,7 @@ class Faults:
 
         return resume
 
-    # -- what they share -----------------------------------------------------------------------------------------
+    # -- what they share -----------------------------------------------------------------------------
 
     def _children(self) -> list[int]:
         return [pid for w in self._fleet.workers if w.running for pid in w.children()]
@@ -249,8 +251,9 @@ class Faults:
         return lambda: self._fleet.bring_back(process)
 
     def _ended(self, server: LocalServer, end: Callable[[LocalServer], None]) -> Heal | None:
-        if not server.running:
-            return None  # on its way up; the thread that starts it is the only one to touch it
+        if not self._fleet.is_up(server):
+            return None
+        os.kill(server.pid, signal.SIGCONT)  # stopped, it would never see the signal that ends it
         end(server)
         return lambda: self._fleet.start_server(server)
 
@@ -270,9 +273,7 @@ class Faults:
         return lambda: self._fleet.go_on(list(pids))
 
     def _broker(self) -> redis.Redis:
-        return redis.Redis.from_url(
-            self._scene.broker_url, socket_timeout=0.5, socket_connect_timeout=0.5
-        )
+        return redis.Redis.from_url(self._scene.broker_url, socket_timeout=0.5, socket_connect_timeout=0.5)
 
     def _admin(self) -> psycopg.Connection[dict[str, Any]]:
         return psycopg.connect(self._admin_url, autocommit=True, row_factory=dict_row, connect_timeout=2)

@@ -30,7 +30,8 @@ class Fleet:
         self.beat = Beat("beat", directory=scene.directory, env=scene.env())
         self.second_beat = Beat("second-beat", directory=scene.directory, env=scene.env())
         self._stopped: set[int] = set()
-        self._starting: list[threading.Thread] = []
+        # A server is for one thread at a time: that of its start, while there is one.
+        self._starting: dict[str, threading.Thread] = {}
 
     def launch(self) -> None:
         """Start all; returns when all are ready."""
@@ -88,12 +89,17 @@ class Fleet:
         """Start it beside everything else: recovery takes its time, and the faults go on."""
         starting = threading.Thread(target=server.start, name=f"start of {server.name}")
         starting.start()
-        self._starting.append(starting)
+        self._starting[server.name] = starting
+
+    def is_up(self, server: LocalServer) -> bool:
+        """It runs, and nobody is starting it just now."""
+        starting = self._starting.get(server.name)
+        return not (starting is not None and starting.is_alive()) and server.running
 
     def heal(self) -> None:
         """Everything runs as it should; returns when it is ready."""
         self.go_on(list(self._stopped))
-        for starting in self._starting:
+        for starting in self._starting.values():
             starting.join()
         self.servers.postgres.start()
         if self.servers.valkey.running:

@@ -88,9 +88,7 @@ def _by_the_log(scene: Scene) -> list[Violation]:
     return found
 
 
-def _of_run(
-    run: Mapping[str, Any], acts: list[Act], effects: list[Mapping[str, Any]]
-) -> Iterable[Violation]:
+def _of_run(run: Mapping[str, Any], acts: list[Act], effects: list[Mapping[str, Any]]) -> Iterable[Violation]:
     run_id = run["run_id"]
     numbers = Counter(act.body["cents"] for act in acts)
     for number, times in numbers.items():
@@ -102,7 +100,9 @@ def _of_run(
         if act.key not in rows:
             yield Violation("lost", "act without a row", run_id, act.key)
         elif rows[act.key]["status"] not in ("sent", "confirmed"):
-            yield Violation("lost", "act whose row denies it", run_id, f"{act.key}: {rows[act.key]['status']}")
+            yield Violation(
+                "lost", "act whose row denies it", run_id, f"{act.key}: {rows[act.key]['status']}"
+            )
     happened = {act.key for act in acts}
     for key, row in rows.items():
         if row["status"] in ("sent", "confirmed") and key not in happened:
@@ -122,7 +122,7 @@ def _of_output(
         yield Violation("lost", "output", run_id, f"paid {sorted(paid)} instead of {sorted(shape.paid)}")
     if output["steps"] != shape.steps:
         yield Violation("lost", "output", run_id, f"{output['steps']} steps instead of {shape.steps}")
-    reads = sorted(decode_result(row["result"]) for row in effects if row["mode"] == "read")
+    reads: list[Any] = sorted(decode_result(row["result"]) for row in effects if row["mode"] == "read")
     if reads != sorted(output.get("reads", [])):
         yield Violation("lost", "output", run_id, f"read {output.get('reads')}, recorded {reads}")
 

@@ -180,7 +180,7 @@ def settled(scene: Scene, person: Person, *, within: float) -> bool:
 
 _UNSETTLED = """
 SELECT (SELECT count(*) FROM runs WHERE status IN ('ready', 'running', 'paused', 'quarantined', 'failed'))
-     + (SELECT count(*) FROM effects WHERE status = 'pending' AND (mode = 'outbox' AND released_at IS NOT NULL))
+     + (SELECT count(*) FROM effects WHERE status = 'pending' AND mode = 'outbox' AND released_at IS NOT NULL)
      + (SELECT count(*) FROM effects JOIN runs USING (run_id)
          WHERE effects.status = 'pending' AND mode = 'call' AND finished_at IS NOT NULL)
      + (SELECT count(*) FROM effects JOIN runs USING (run_id)
