@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import os
 import time
 from typing import Annotated, Any, TypedDict
 
+import httpx
 from langchain_core.runnables import RunnableConfig
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
@@ -18,7 +20,8 @@ from langgraph.types import Send, interrupt
 
 from celegraph import ApprovalPolicy, EffectCall, ask_approval, effect, recorded
 from celegraph.errors import ApprovalRejected
-from tests.support.graphs import enter
+from tests.support.gates import gates_of_process
+from tests.support.graphs import PROVIDER, enter
 from tests.support.policies import POLICIES, call_act, declared
 
 
@@ -268,3 +271,21 @@ def functional(given: dict[str, Any], *, config: RunnableConfig) -> dict[str, An
     paid = [future.result() for future in [_paid_task(run_id, 1), _paid_task(run_id, 2)]]
     _PAY["reconcile"](run_id, 3)
     return {"steps": 1, "paid": [*paid, 3]}
+
+
+# -- what the oracle must find: a payment past the ledger ---------------------------------------------
+
+
+def _pay_past_the_ledger(state: State, config: RunnableConfig) -> State:
+    run_id = _run_id(config)
+    enter("careless", run_id)
+    httpx.post(
+        f"{os.environ[PROVIDER]}/act",
+        json={"run_id": run_id, "cents": 1},
+        headers={"Idempotency-Key": "none of the ledger's"},
+    )
+    gates_of_process().pass_through("careless:acted", run_id)
+    return {"steps": 1, "paid": [1]}
+
+
+careless = _chain(("pay", _pay_past_the_ledger))

@@ -152,7 +152,7 @@ def chaos(
     seed: int,
     seconds: float,
     workers: int = 2,
-    live: int = 10,
+    live: int = 16,
     fsync: bool = True,
 ) -> Verdict:
     """A seeded chaos on servers of its own; `directory` keeps the logs."""

@@ -186,6 +186,7 @@ SELECT (SELECT count(*) FROM runs WHERE status IN ('ready', 'running', 'paused',
      + (SELECT count(*) FROM effects JOIN runs USING (run_id)
          WHERE mode = 'outbox' AND effects.status = 'failed' AND next_try_at IS NOT NULL)
      + (SELECT count(*) FROM approvals WHERE status <> 'open' AND consumed_at IS NULL)
+     + (SELECT count(*) FROM session_locks JOIN runs USING (lock_key))
      + (SELECT count(*) FROM approvals WHERE status = 'open' AND (kind = 'doubt' OR deadline_at IS NOT NULL))
        AS left
 """

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from celegraph.agent.migrate import migrate
 from celegraph.config import load_config
-from celegraph.ledger.connect import connect
+from celegraph.ledger.connect import Conn, connect
 
 ROLE = "host"
 _WITNESS = Path(__file__).with_name("witness.sql").read_text("utf-8").encode()
@@ -27,9 +27,14 @@ def prepare(admin_url: str) -> tuple[str, str]:
     url = _with(admin_url, user=ROLE, password=password)
     migrate(url)
     with connect(load_config({"database_url": url}), application="chaos") as conn:
-        # Several statements at once go only by the simple protocol.
-        conn.execute(_WITNESS, prepare=False)
+        watch(conn)
     return url, _with(admin_url)
+
+
+def watch(conn: Conn) -> None:
+    """Install the witness in a migrated database."""
+    # Several statements at once go only by the simple protocol.
+    conn.execute(_WITNESS, prepare=False)
 
 
 def _with(url: str, *, user: str | None = None, password: str | None = None) -> str:

@@ -29,5 +29,7 @@ SHAPES: Mapping[str, Shape] = {
     "long": Shape(3, frozenset({1, 2})),
     "failing": Shape(3, frozenset({1})),
     "functional": Shape(1, frozenset({1, 2, 3})),
+    # Never drawn: the oracle's own test starts it, and must find it out.
+    "careless": Shape(1, frozenset({1}), weight=0),
 }
 AGENTS = {name: f"tests.chaos.agents:{name}" for name in SHAPES}

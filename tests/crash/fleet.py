@@ -26,12 +26,12 @@ Say = Callable[[str], object]
 
 class Fleet:
     """Prefork workers with two children each, the control worker and beat.  What the workers say to
-    the database passes the wire."""
+    the database passes the wire, if there is one."""
 
-    def __init__(self, scene: Scene, wire: Wire, workers: int):
+    def __init__(self, scene: Scene, wire: Wire | None, workers: int):
         self.scene = scene
         self._wire = wire
-        env = scene.env(database_url=wire.url)
+        env = scene.env(database_url=None if wire is None else wire.url)
         self._workers = [
             scene.worker(f"w{number}", queues=[scene.config.queue], env=env, start=False)
             for number in range(1, workers + 1)
@@ -58,7 +58,8 @@ class Fleet:
         return [pid for worker in self._workers for pid in worker.children()]
 
     def post(self, place: Place, run_id: str) -> Post:
-        """Wait for this run's process at this place."""
+        """Wait for this run's process at this place, on the wire."""
+        assert self._wire is not None
         return Post(place, self.scene, self._wire, run_id, self.children)
 
     def kill(self, pid: int) -> None:
@@ -67,9 +68,18 @@ class Fleet:
 
     def kill_whole(self, pid: int) -> Worker:
         """SIGKILL to the main process of this child; both children end at once.  Returns the worker."""
-        victim = next(worker for worker in self._workers if worker.pid == parent_of(pid))
+        victim = self._worker_of(pid)
         victim.kill_main()
         return victim
+
+    def kill_group(self, pid: int) -> Worker:
+        """SIGKILL to the whole process group of this child's worker.  Returns the worker."""
+        victim = self._worker_of(pid)
+        victim.kill()
+        return victim
+
+    def _worker_of(self, pid: int) -> Worker:
+        return next(worker for worker in self._workers if worker.pid == parent_of(pid))
 
 
 class Verdict(Protocol):
