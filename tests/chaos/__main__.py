@@ -24,7 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=3)
     options = parser.parse_args()
     # Never the environment's: it might be somebody's real database.
     for name in (*DATABASE_VARIABLES, *BROKER_VARIABLES):

@@ -64,8 +64,8 @@ class Faults:
 
     def kill_child(self) -> None:
         """SIGKILL to one pool child."""
-        if pids := self._children():
-            kill_and_await(self._chance.choice(pids))
+        if (pid := self._child()) is not None:
+            kill_and_await(pid)
 
     def kill_main(self) -> Heal:
         """SIGKILL to a worker's main process alone."""
@@ -91,7 +91,8 @@ class Faults:
 
     def stop_child(self) -> Heal:
         """SIGSTOP to one pool child, perhaps longer than a lease."""
-        return self._stopped(self._chance.sample(self._children(), k=1) if self._children() else [])
+        pid = self._child()
+        return self._stopped([] if pid is None else [pid])
 
     def stop_main(self) -> Heal:
         """SIGSTOP to a main process; its children go on."""
@@ -160,7 +161,9 @@ class Faults:
         """pg_terminate_backend to some of our sessions, pens mostly."""
         with self._admin() as admin:
             pids = [row["pid"] for row in admin.execute(Q.sessions, {"role": self._role}).fetchall()]
-            for pid in self._chance.sample(pids, k=min(len(pids), self._chance.randint(1, 3))):
+            pids = self._chance.sample(pids, k=min(len(pids), self._chance.randint(0, 2)))
+            pids += [row["pid"] for row in admin.execute(Q.pens_at_work).fetchall()][:1]
+            for pid in pids:
                 admin.execute(Q.end_session, {"pid": pid})
 
     def database_crashes(self) -> Heal | None:
@@ -239,6 +242,14 @@ class Faults:
 
     def _children(self) -> list[int]:
         return [pid for w in self._fleet.workers if w.running for pid in w.children()]
+
+    def _child(self) -> int | None:
+        """One that has a run just now, if there is one: the others have nothing to lose."""
+        children = self._children()
+        with contextlib.suppress(*_REFUSED), self._admin() as admin:
+            owners = {int(row["pid"]) for row in admin.execute(Q.owners).fetchall()}
+            children = [pid for pid in children if pid in owners] or children
+        return self._chance.choice(children) if children else None
 
     def _worker(self) -> Process:
         return self._chance.choice(self._fleet.workers)

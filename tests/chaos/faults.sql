@@ -13,3 +13,12 @@ SELECT run_id FROM celegraph.runs
                       WHEN 'resting' THEN status IN ('ready', 'waiting')
                       ELSE true END
  ORDER BY created_at DESC, run_id LIMIT 40;
+
+-- name: owners
+-- Processes that hold a run.
+SELECT split_part(worker_id, ':', 2)::integer AS pid FROM celegraph.run_leases WHERE worker_id IS NOT NULL;
+
+-- name: pens_at_work
+-- The session that has been at work on one run for the longest.
+SELECT backend_pid AS pid FROM celegraph.run_leases JOIN pg_stat_activity ON pid = backend_pid
+ WHERE worker_id IS NOT NULL ORDER BY beat_at;
