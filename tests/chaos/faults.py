@@ -21,11 +21,11 @@ from psycopg.rows import dict_row
 
 from celegraph import cancel_run, decide, list_approvals, pause_run, resume_run
 from celegraph.dev.server import LocalServer
-from celegraph.errors import CelegraphError
 from celegraph.ledger.queries import parse
 from celegraph.tasks.installation import installation
 from celegraph.tasks.ring import ring
 from tests.chaos.fleet import Fleet
+from tests.chaos.people import REFUSED
 from tests.chaos.schedule import Fault
 from tests.support.process import Process, kill_and_await
 
@@ -33,8 +33,6 @@ T = TypeVar("T")
 Heal = Callable[[], object]
 
 Q = parse("chaos/faults", Path(__file__).with_name("faults.sql").read_text("utf-8"))
-# Of the few that a broken database or broker may refuse to people, too.
-_REFUSED = (psycopg.Error, CelegraphError, redis.RedisError, OSError)
 _MOST = 4
 
 
@@ -56,7 +54,7 @@ class Faults:
         """Let it happen; returns what ends it after `fault.lasts` seconds."""
         self._chance = random.Random(fault.chance)
         strike: Callable[[], Heal | None] = getattr(self, fault.name)
-        with contextlib.suppress(ProcessLookupError, *_REFUSED):
+        with contextlib.suppress(ProcessLookupError, *REFUSED):
             return strike() or _nothing
         return _nothing
 
@@ -227,13 +225,13 @@ class Faults:
         """Somebody pauses runs, and resumes them."""
         paused = []
         for run_id in self._some_runs("resting"):
-            with contextlib.suppress(*_REFUSED):
+            with contextlib.suppress(*REFUSED):
                 pause_run(run_id, reason="chaos")
                 paused.append(run_id)
 
         def resume() -> None:
             for run_id in paused:
-                with contextlib.suppress(*_REFUSED):
+                with contextlib.suppress(*REFUSED):
                     resume_run(run_id, by="chaos")
 
         return resume
@@ -246,7 +244,7 @@ class Faults:
     def _child(self) -> int | None:
         """One that has a run just now, if there is one: the others have nothing to lose."""
         children = self._children()
-        with contextlib.suppress(*_REFUSED), self._admin() as admin:
+        with contextlib.suppress(*REFUSED), self._admin() as admin:
             owners = {int(row["pid"]) for row in admin.execute(Q.owners).fetchall()}
             children = [pid for pid in children if pid in owners] or children
         return self._chance.choice(children) if children else None
@@ -303,7 +301,7 @@ class Faults:
 
 def _deciding(approval_id: str, verb: str) -> Callable[[], None]:
     def click() -> None:
-        with contextlib.suppress(*_REFUSED):
+        with contextlib.suppress(*REFUSED):
             decide(approval_id, verb, by=f"chaos-{verb}")
 
     return click

@@ -19,6 +19,7 @@ from tests.crash.person import answer_doubts
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
 
+# What a broken server may refuse to people, and what somebody else was faster at.
 REFUSED = (psycopg.Error, CelegraphError, redis.RedisError, OSError)
 _LOOK_EVERY = 0.3
 
