@@ -59,6 +59,7 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
         {"hang_after": timedelta(minutes=10), "limit": 500, "after_at": None, "after_id": None},
     ),
     ("sweep", "due_rings", "runs_ringing", {"limit": 10}),
+    ("sweep", "due_again", "runs_ringing", {"limit": 10, "room": 5}),
     ("sweep", "wake_for_code", "runs_waiting_for_code", {"limit": 10}),
     ("sweep", "wake_decided", "approvals_unconsumed", {"limit": 10}),
     ("sweep", "cancelling", "runs_cancelling", {"limit": 10}),

@@ -158,12 +158,34 @@ RETURNING r.run_id;
 -- (`unring`), when this process dies in between `lost_rings` finds it.
 WITH due AS (
     SELECT run_id FROM runs
-     WHERE status = 'ready' AND ring_at <= ledger_now()
+     WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NULL
      ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
   FROM due WHERE r.run_id = due.run_id
 RETURNING r.run_id;
+
+-- name: due_again
+-- Ready runs whose doorbell has not been answered for a minute.  `room` of them are rung again, the longest
+-- waiting first; the others' turn is in a minute, because the queue holds messages enough and nobody is
+-- answering.  After ten minutes everybody is rung: a queue that is always full of somebody else's messages
+-- must not hide a lost one for ever.
+WITH due AS MATERIALIZED (
+    SELECT run_id, ring_at, rung_at FROM runs
+     WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NOT NULL
+     ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), placed AS (
+    SELECT run_id, row_number() OVER (ORDER BY ring_at) <= %(room)s
+                   OR rung_at <= ledger_now() - interval '10 minutes' AS again
+      FROM due
+), booked AS (
+    UPDATE runs r
+       SET rung_at = CASE WHEN placed.again THEN ledger_now() ELSE r.rung_at END,
+           ring_at = ledger_now() + interval '60 seconds'
+      FROM placed WHERE r.run_id = placed.run_id
+    RETURNING r.run_id, placed.again
+)
+SELECT run_id FROM booked WHERE again;
 
 -- name: unring
 -- The broker did not take these doorbells; the next sweep tries again.
