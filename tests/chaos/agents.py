@@ -16,7 +16,7 @@ import httpx
 from langchain_core.runnables import RunnableConfig
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Send, interrupt
+from langgraph.types import RetryPolicy, Send, interrupt
 
 from celegraph import ApprovalPolicy, EffectCall, ask_approval, effect, recorded
 from celegraph.errors import ApprovalRejected
@@ -174,6 +174,46 @@ nested = _chain(
 )
 
 
+# -- subgraphs side by side, whose passes fail now and then after they have enqueued -------------------
+
+
+def _enqueuing(name: str, perform: Any, number: int) -> Node:
+    def node(state: State, config: RunnableConfig) -> State:
+        enter(name, _run_id(config))
+        perform.enqueue(_run_id(config), number)
+        _now_and_then()
+        return {"steps": 1, "paid": [number]}
+
+    return node
+
+
+def _now_and_then() -> None:
+    """Of the clock, so that no re-run is condemned to the same."""
+    if time.monotonic_ns() // 1_000_000 % 2:
+        raise TimeoutError
+
+
+def _one_side(first: int) -> Any:
+    side = StateGraph(State)
+    retry = RetryPolicy(initial_interval=0.05, jitter=False, max_attempts=10, retry_on=TimeoutError)
+    for number in (first, first + 1):
+        name = f"enqueue_{number}"
+        side.add_node(name, _enqueuing(name, _PAY["retry"], number), retry_policy=retry)
+    side.add_edge(START, f"enqueue_{first}")
+    side.add_edge(f"enqueue_{first}", f"enqueue_{first + 1}")
+    return side.compile()
+
+
+side_by_side = StateGraph(State)
+side_by_side.add_node("left", _one_side(1))
+side_by_side.add_node("right", _one_side(3))
+side_by_side.add_node("join", _count("join"))
+side_by_side.add_edge(START, "left")
+side_by_side.add_edge(START, "right")
+side_by_side.add_edge(["left", "right"], "join")
+side_by_side.add_edge("join", END)
+
+
 # -- the outbox, under each policy ----------------------------------------------------------------------
 
 outbox = _chain(
@@ -245,9 +285,7 @@ long = _chain(("long", _long), ("long_awaited", _long_awaited), ("last", _count(
 def _failing_now_and_then(state: State, config: RunnableConfig) -> State:
     enter("failing", _run_id(config))
     _PAY["reconcile"](_run_id(config), 1)
-    # Of the clock, so that no re-run is condemned to the same.
-    if time.monotonic_ns() // 1_000_000 % 2:
-        raise TimeoutError
+    _now_and_then()
     return {"steps": 1, "paid": [1]}
 
 

@@ -22,6 +22,7 @@ SHAPES: Mapping[str, Shape] = {
     "branches": Shape(4, frozenset({1, 2, 3}), weight=3),
     "fan_out": Shape(6, frozenset({1, 2, 3, 4})),
     "nested": Shape(6, frozenset({1, 2, 3}), weight=3),
+    "side_by_side": Shape(5, frozenset({1, 2, 3, 4}), weight=3),
     "outbox": Shape(5, frozenset({1, 2, 3}), weight=3),
     "approved": Shape(3, frozenset({1}), asks=True),
     "urgent": Shape(3, frozenset({1}), asks=True),
