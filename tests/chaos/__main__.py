@@ -29,8 +29,9 @@ def main() -> int:
     # Never the environment's: it might be somebody's real database.
     for name in (*DATABASE_VARIABLES, *BROKER_VARIABLES):
         os.environ.pop(name, None)
-    # The pools of this process say at every try that the database is away; that is the idea.
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+    # They say at every try that a server is away; that is the idea.
+    for talkative in ("psycopg.pool", "celegraph"):
+        logging.getLogger(talkative).setLevel(logging.CRITICAL)
     directory = Path(tempfile.mkdtemp(prefix=f"celegraph-chaos-{options.seed}-"))
     good = False
     try:

@@ -34,6 +34,13 @@ class State(TypedDict, total=False):
     reads: Annotated[list[float], operator.add]
 
 
+class Side(TypedDict, total=False):
+    """What two subgraphs may both give back in one step."""
+
+    steps: Annotated[int, operator.add]
+    paid: Annotated[list[int], operator.add]
+
+
 Node = Any  # a function, or a compiled subgraph
 
 _PAY = {policy: declared(policy, f"chaos_{policy}", awaited=False) for policy in POLICIES}
@@ -194,7 +201,7 @@ def _now_and_then() -> None:
 
 
 def _one_side(first: int) -> Any:
-    side = StateGraph(State)
+    side = StateGraph(Side)
     retry = RetryPolicy(initial_interval=0.05, jitter=False, max_attempts=10, retry_on=TimeoutError)
     for number in (first, first + 1):
         name = f"enqueue_{number}"
