@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 N ?= 100
 SEED ?= 1
+MINUTES ?= 10
 
-.PHONY: help demo dev test check crash crash-effects bench-effect bench-run clean
+.PHONY: help demo dev test check chaos crash crash-effects recovery bench-effect bench-run clean
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
@@ -23,12 +24,18 @@ check: .venv/.ready  ## format, lint, types, import arrows
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+chaos: .venv/.ready  ## everything at once under overlapping seeded faults (SEED=1 MINUTES=10)
+	@$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
+
 crash: .venv/.ready  ## N seeded kills over every stage of a run (N=100 SEED=1)
 	@$(BIN)/python -m tests.crash.soak --kills $(N) --seed $(SEED)
 
 crash-effects: N := 1000
 crash-effects: .venv/.ready  ## N seeded kills over every point around an effect (N=1000 SEED=1)
 	@$(BIN)/python -m tests.crash.effects_soak --kills $(N) --seed $(SEED)
+
+recovery: .venv/.ready  ## 50 kills of a whole worker, each timed to the next node (SEED=1)
+	@$(BIN)/python -m tests.bench.recovery --seed $(SEED)
 
 bench-effect: .venv/.ready  ## commits, round trips and time of an effect beside two bare commits
 	@$(BIN)/python -m tests.bench.effect

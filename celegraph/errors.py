@@ -6,9 +6,22 @@ of celegraph: all layers may raise from it.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CelegraphError(Exception):
     """Base of all errors below."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Their facts are not their `args`, and an error that pickle cannot make again reaches Celery's logs
+        # and Flower as its base class.
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(kind: type[CelegraphError], args: tuple[Any, ...], facts: dict[str, Any]) -> CelegraphError:
+    error = kind.__new__(kind, *args)
+    error.__dict__ |= facts
+    return error
 
 
 # -- the caller's input or set-up: nothing was written, nothing was enqueued -----------------------

@@ -24,7 +24,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.runtime import ExecutionInfo
 
 from celegraph.agent import clock
-from celegraph.agent.held import HeldWrites, TaskWrites
+from celegraph.agent.held import HeldWrites, TaskWrites, namespace_of
 from celegraph.agent.place import current_execution
 from celegraph.errors import CelegraphError
 from celegraph.ledger.pen import Pen
@@ -120,7 +120,8 @@ class Saver(AsyncPostgresSaver):
                 "the clock of this worker is behind the clock that wrote the run's newest checkpoint;"
                 " synchronise the hosts' clocks"
             )
-        with self.held.sending(await self.held.before_checkpoint()) as riders:
+        due = await self.held.before_checkpoint(namespace_of(config))
+        with self.held.sending(due) as riders:
             async with self._one_transaction():
                 for writes in riders:
                     await super().aput_writes(*writes.arguments)

@@ -19,28 +19,29 @@ SELECT r.status, (l.expires_at > ledger_now()) AS held
 -- name: begin
 -- ready -> running, under the advisory lock.  The epoch goes up in the same statement: the last
 -- owner's writes in flight end first or are refused, and only then does the new owner read state.
-WITH lease AS (
+-- The run first: one that is cancelled or paused just now gets no owner.
+WITH run AS (
+    UPDATE runs r
+       SET status = 'running', reason = NULL, wake_at = NULL, ring_at = NULL,
+           started_at = coalesce(r.started_at, ledger_now()), updated_at = ledger_now()
+     WHERE r.run_id = %(run_id)s AND r.status = 'ready'
+       AND (r.wake_at IS NULL OR r.wake_at <= ledger_now())
+    RETURNING r.*
+), lease AS (
     UPDATE run_leases l
        SET epoch = l.epoch + 1, worker_id = %(worker_id)s, backend_pid = pg_backend_pid(),
            beat_at = ledger_now(), loop_seen_at = ledger_now(), lease_for = %(lease)s::interval,
            expires_at = ledger_now() + %(lease)s::interval, draining = false,
            heartbeat_due_at = NULL, progress = NULL
-      FROM runs r
-     WHERE l.run_id = %(run_id)s AND r.run_id = l.run_id AND r.status = 'ready'
-       AND (r.wake_at IS NULL OR r.wake_at <= ledger_now())
+      FROM run
+     WHERE l.run_id = run.run_id
     RETURNING l.run_id, l.epoch
-), run AS (
-    UPDATE runs r
-       SET status = 'running', reason = NULL, wake_at = NULL, ring_at = NULL,
-           started_at = coalesce(r.started_at, ledger_now()), updated_at = ledger_now()
-      FROM lease
-     WHERE r.run_id = lease.run_id AND r.status = 'ready'
-    RETURNING r.*, lease.epoch
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
-    SELECT run_id, epoch, 'leased', jsonb_build_object('worker', %(worker_id)s::text) FROM run
+    SELECT run_id, epoch, 'leased', jsonb_build_object('worker', %(worker_id)s::text) FROM lease
 )
-SELECT run.*, set_config('celegraph.fence', run.run_id || ':' || run.epoch, false) AS fence FROM run;
+SELECT run.*, lease.epoch, set_config('celegraph.fence', run.run_id || ':' || lease.epoch, false) AS fence
+  FROM run JOIN lease USING (run_id);
 
 -- name: recover
 -- running -> ready | quarantined | cancelled: the owner of this epoch is gone.  The only statement that

@@ -172,36 +172,39 @@ UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 
   FROM due WHERE r.run_id = due.run_id
 RETURNING r.run_id;
 
--- name: due_again
--- Is a run due for another ring?  Only then it matters how many messages lie in the queue.
-SELECT EXISTS (SELECT FROM runs WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NOT NULL) AS due;
-
--- name: rung_runs
--- Ready runs that have been rung: so many doorbells may lie in the queue.  No further than matters.
-SELECT count(*) AS rung
-  FROM (SELECT FROM runs WHERE status = 'ready' AND rung_at IS NOT NULL LIMIT %(limit)s) AS some;
-
 -- name: due_rings
 -- Whom to ring.  The ring is booked before it is made: when publishing fails it is due again at once
--- (`unring`), when this process dies in between `lost_rings` finds it.  A run's first doorbell always; another
--- one while there is room in the queue (`room`; null: unknown), or nobody took ten minutes to come for the
--- last: whatever lies in the queue, somebody else's messages too, no run is left for ever.
-WITH due AS MATERIALIZED (
-    SELECT run_id, rung_at, ring_at FROM runs
-     WHERE status = 'ready' AND ring_at <= ledger_now()
+-- (`unring`), when this process dies in between `lost_rings` finds it.
+WITH due AS (
+    SELECT run_id FROM runs
+     WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NULL
      ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-), chosen AS (
-    SELECT run_id,
-           (rung_at IS NULL OR rung_at <= ledger_now() - interval '10 minutes' OR %(room)s::bigint IS NULL
-            OR row_number() OVER (PARTITION BY rung_at IS NULL ORDER BY ring_at) <= %(room)s::bigint) AS ring
-      FROM due
-), run AS (
-    UPDATE runs r SET rung_at = CASE WHEN c.ring THEN ledger_now() ELSE r.rung_at END,
-                      ring_at = ledger_now() + interval '60 seconds'
-      FROM chosen c WHERE r.run_id = c.run_id
-    RETURNING r.run_id, c.ring
 )
-SELECT run_id FROM run WHERE ring;
+UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
+  FROM due WHERE r.run_id = due.run_id
+RETURNING r.run_id;
+
+-- name: due_again
+-- Ready runs whose doorbell has not been answered for a minute.  `room` of them are rung again, the longest
+-- waiting first; the others' turn is in a minute, because the queue holds messages enough and nobody is
+-- answering.  After ten minutes everybody is rung: a queue that is always full of somebody else's messages
+-- must not hide a lost one for ever.
+WITH due AS MATERIALIZED (
+    SELECT run_id, ring_at, rung_at FROM runs
+     WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NOT NULL
+     ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), placed AS (
+    SELECT run_id, row_number() OVER (ORDER BY ring_at) <= %(room)s
+                   OR rung_at <= ledger_now() - interval '10 minutes' AS again
+      FROM due
+), booked AS (
+    UPDATE runs r
+       SET rung_at = CASE WHEN placed.again THEN ledger_now() ELSE r.rung_at END,
+           ring_at = ledger_now() + interval '60 seconds'
+      FROM placed WHERE r.run_id = placed.run_id
+    RETURNING r.run_id, placed.again
+)
+SELECT run_id FROM booked WHERE again;
 
 -- name: unring
 -- The broker did not take these doorbells; the next sweep tries again.
