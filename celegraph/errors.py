@@ -6,6 +6,7 @@ of celegraph: all layers may raise from it.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 
@@ -156,12 +157,31 @@ class ApprovalNotFound(LedgerError, LookupError):
 
 
 class DecisionRefused(LedgerError, ValueError):
-    """The decision does not fit what was asked; nothing changed."""
+    """The decision does not fit what was asked; nothing changed.  `field` names the wrong part."""
 
-    def __init__(self, approval_id: str, problem: str):
+    def __init__(self, approval_id: str, problem: str, field: str | None = None):
         super().__init__(f"approval {approval_id!r}: {problem}")
         self.approval_id = approval_id
         self.problem = problem
+        self.field = field
+
+
+class LinkForged(CelegraphError, ValueError):
+    """Nobody here has signed this link, or not in this form: it opens nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this link is not valid: it was cut, changed, or signed with a secret no longer used"
+        )
+
+
+class LinkExpired(CelegraphError, ValueError):
+    """The link was real, and its time is over; the question's page shows what came of it."""
+
+    def __init__(self, approval_id: str, expired_at: datetime):
+        super().__init__(f"the link to approval {approval_id!r} expired at {expired_at:%Y-%m-%d %H:%M} UTC")
+        self.approval_id = approval_id
+        self.expired_at = expired_at
 
 
 class EffectNotFound(LedgerError, LookupError):

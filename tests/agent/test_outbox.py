@@ -19,7 +19,8 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy
 
-from celegraph import EffectCall, effect
+from celegraph import ApprovalPolicy, EffectCall, Step, effect
+from celegraph.agent.spec import Agent
 from celegraph.ledger import effects, outbox
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Resolution
@@ -239,6 +240,26 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
     # The run was over before it was answered; the answer is taken in all the same.
     sweep(run)
     assert run.approvals[0].consumed_at is not None
+
+
+def test_the_doubt_about_an_intent_is_asked_under_the_agents_policy(lonely_drive: Driver, log: Log) -> None:
+    @effect("outbox-asks-by-policy")
+    def mail(call: EffectCall, to: str) -> str:
+        raise TimeoutError("no answer")
+
+    graph = chain(lambda state: mail.enqueue("ada@example.org") and None)
+    policy = ApprovalPolicy(deadline="2h", notify=[Step(to="ops", by="sms")], remind=["1h"])
+    sms = {"kind": "call", "call": "tests.support.told:tell"}
+    run = lonely_drive(Agent(graph=graph, approval=policy), {}, settings={"channels": {"sms": sms}})
+    dispatch(run.installation)
+    run.pass_time(timedelta(minutes=5))
+    dispatch(run.installation)
+
+    (question,) = run.approvals
+    assert (question.kind, question.silence) == ("doubt", None)
+    assert question.asked["agent"] == "agent"
+    assert question.deadline_at is not None
+    assert [(n.tool, n.args["what"], n.args["to"]) for n in run.notices] == [("notify:sms", "opened", "ops")]
 
 
 def test_a_look_up_that_answers_nonsense_does_not_keep_other_intents_back(
