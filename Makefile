@@ -5,7 +5,7 @@ N ?= 100
 SEED ?= 1
 MINUTES ?= 10
 
-.PHONY: help demo dev test check chaos crash crash-effects recovery bench-effect bench-run clean
+.PHONY: help demo dev test check chaos crash crash-effects recovery bench-effect bench-pages bench-run clean
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
@@ -39,6 +39,9 @@ recovery: .venv/.ready  ## 50 kills of a whole worker, each timed to the next no
 
 bench-effect: .venv/.ready  ## commits, round trips and time of an effect beside two bare commits
 	@$(BIN)/python -m tests.bench.effect
+
+bench-pages: .venv/.ready  ## milliseconds of every page with 1,000 open questions
+	@$(BIN)/python -m tests.bench.pages
 
 bench-run: .venv/.ready  ## a durable run beside a bare graph.invoke, in commits and time
 	@$(BIN)/python -m tests.bench.run

@@ -148,6 +148,13 @@ class Fenced(LedgerError):
         self.epoch = epoch
 
 
+class ReadTooSlow(LedgerError):
+    """A search took longer than a page may; narrow it down."""
+
+    def __init__(self) -> None:
+        super().__init__("the search took too long; narrow it down, for example to one agent or status")
+
+
 class ApprovalNotFound(LedgerError, LookupError):
     """No approval of this id."""
 

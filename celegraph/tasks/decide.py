@@ -54,13 +54,15 @@ def decide(
     note: str | None = None,
     args: Mapping[str, Any] | None = None,
     value: Any = None,
+    ref: str | None = None,
     connection: object = None,
 ) -> Decided:
     """Answer an open question: "approve", "reject", "edit" (with `args`) or "answer" (with `value`).
 
-    The first decision stands; everybody else is told what it was.  With `connection` (or inside a
-    Django transaction) it joins the caller's transaction.  Raises ApprovalNotFound, and before anything is
-    written DecisionRefused (its `field` names what is wrong) or InvalidValue.
+    The first decision stands; everybody else is told what it was.  `ref`: with "happened" as the answer to
+    a doubt, the provider's own id.  With `connection` (or inside a Django transaction) it joins the
+    caller's transaction.  Raises ApprovalNotFound, and before anything is written DecisionRefused (its
+    `field` names what is wrong) or InvalidValue.
     """
     inst = installation()
     _check(inst.config, approval_id, verb, by, note, args, value)
@@ -68,12 +70,12 @@ def decide(
     if connection is not None or joined is not None:
         target = connection if joined is None else joined.connection
         with borrowed(target, inst.config.schema_name) as conn:
-            decided = _decide(conn, inst.config, approval_id, verb, by, note, args, value)
+            decided = _decide(conn, inst.config, approval_id, verb, by, note, args, value, ref)
         if joined is not None:
             joined.on_commit(lambda: wake_and_ring(inst, decided.approval.run_id))
         return decided
     with ledger(inst.config) as conn:
-        decided = _decide(conn, inst.config, approval_id, verb, by, note, args, value)
+        decided = _decide(conn, inst.config, approval_id, verb, by, note, args, value, ref)
     wake_and_ring(inst, decided.approval.run_id)
     return decided
 
@@ -123,11 +125,16 @@ def _decide(
     note: str | None,
     args: Mapping[str, Any] | None,
     value: Any,
+    ref: str | None,
 ) -> Decided:
     asked = approvals.get_approval(conn, approval_id)
     if asked.kind == "doubt":
-        won = resolve_question(conn, asked, verb, value, by=by, note=note)
+        won = resolve_question(conn, asked, verb, value, ref=ref, by=by, note=note)
         return _what_stands(conn, approval_id, won)
+    if ref is not None:
+        raise DecisionRefused(
+            approval_id, "ref= goes with the answer to a doubt, and only with it", field="ref"
+        )
     status = "rejected" if verb == "reject" else "approved"
     decision: dict[str, Any] = {"verb": verb}
     new_args, new_hash = None, None
