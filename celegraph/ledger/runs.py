@@ -116,7 +116,7 @@ def rung(conn: Conn, run_ids: Sequence[str]) -> None:
     conn.execute(Q.rung, {"run_ids": list(run_ids)})
 
 
-def get_run(conn: Conn, run_id: str) -> Run:
+def get_run(conn: AnyConn, run_id: str) -> Run:
     """The run, or `RunNotFound`."""
     row = conn.execute(Q.get, {"run_id": run_id}).fetchone()
     if row is None:
@@ -154,7 +154,7 @@ def record_event(conn: Conn, run_id: str, kind: str, data: Mapping[str, Any]) ->
     conn.execute(Q.record_event, {"run_id": run_id, "kind": kind, "data": json.dumps(data)})
 
 
-def cancel(conn: Conn, run_id: str, reason: str) -> str:
+def cancel(conn: AnyConn, run_id: str, reason: str) -> str:
     """Any unfinished status -> cancelled, at once or by the running owner at its next step.
 
     Returns the status after the request: "cancelled", or "running" while the owner is still at it.
@@ -169,13 +169,13 @@ def cancel(conn: Conn, run_id: str, reason: str) -> str:
     return "cancelled" if conn.execute(Q.cancel_resting, params).fetchone() else "running"
 
 
-def pause(conn: Conn, run_id: str, reason: str) -> None:
+def pause(conn: AnyConn, run_id: str, reason: str) -> None:
     """ready | waiting -> paused.  Decisions made meanwhile are kept."""
     if conn.execute(Q.pause, {"run_id": run_id, "reason": reason}).fetchone() is None:
         raise RunMoved(run_id, "pause", get_run(conn, run_id).status)
 
 
-def make_ready(conn: Conn, run_id: str, verb: str, by: str | None = None) -> None:
+def make_ready(conn: AnyConn, run_id: str, verb: str, by: str | None = None) -> None:
     """failed -> ready (retry), quarantined -> ready (release), paused -> ready (resume)."""
     origins, event = {
         "retry": (["failed"], "retried"),
