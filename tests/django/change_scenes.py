@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,11 +13,7 @@ from django.db import transaction
 import celegraph
 from celegraph.tasks.installation import installation
 from tests.django.project.shop.models import Order
-
-_DOUBT = """
-INSERT INTO celegraph.effects (idempotency_key, run_id, step, tool, slot, args_hash, args, doubt_after)
-VALUES (%(key)s, %(run_id)s, '1', 'pay', '1', 'h', '{}', now() - interval '1 minute')
-"""
+from tests.django.runs import doubted, put, waiting_run
 
 
 class Undone(Exception):
@@ -63,20 +58,8 @@ _BEFORE = {
 
 def _run(name: str) -> str:
     """A run that waits for a person, or stands as `_BEFORE` says; its effect in doubt has its name."""
-    run_id = uuid.uuid4().hex
-    installation().app.conf.task_always_eager = True
-    celegraph.start_run.delay("refund", {"order": "A-1", "cents": 5}, run_id=run_id)
-    installation().app.conf.task_always_eager = False
-    with psycopg.connect(installation().config.database_url) as conn:
-        conn.execute(_DOUBT, {"key": run_id, "run_id": run_id})
-        if status := _BEFORE.get(name):
-            finished = "now()" if status == "failed" else "NULL"
-            conn.execute(
-                f"UPDATE celegraph.runs SET status = %s, waits_for = NULL, finished_at = {finished}"
-                " WHERE run_id = %s",
-                [status, run_id],
-            )
-    return run_id
+    run_id = doubted(waiting_run())
+    return put(run_id, _BEFORE[name]) if name in _BEFORE else run_id
 
 
 def _seen(runs: Mapping[str, str]) -> dict[str, list[Any]]:
