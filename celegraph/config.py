@@ -8,8 +8,17 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+)
 
 from celegraph.errors import ConfigError
 
@@ -33,11 +42,40 @@ def parse_duration(value: object) -> timedelta:
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 Positive = Annotated[Duration, Field(gt=timedelta(0))]
 
+# Shorter ones can be guessed by whoever has one link.
+_SHORTEST_SECRET = 16
+
+
+def _secrets(value: object) -> object:
+    """One secret, or several: the first signs, all are accepted."""
+    several = (value,) if isinstance(value, str | SecretStr) else value
+    if not isinstance(several, list | tuple) or not all(isinstance(s, str | SecretStr) for s in several):
+        raise ValueError("is a secret or a list of secrets, the newest first")
+    plain = [s.get_secret_value() if isinstance(s, SecretStr) else s for s in several]
+    if any(len(s) < _SHORTEST_SECRET for s in plain):
+        raise ValueError(f"a secret needs at least {_SHORTEST_SECRET} characters")
+    return tuple(plain)
+
+
+def _address(value: str) -> str:
+    """An absolute address, without the slash at its end."""
+    if not value:
+        return value
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("is an address like https://shop.example/agents")
+    return value.rstrip("/")
+
+
+LinkSecrets = Annotated[tuple[SecretStr, ...], BeforeValidator(_secrets)]
+SiteUrl = Annotated[str, AfterValidator(_address)]
+
 
 class Config(BaseModel):
     """Source: `app.conf.celegraph` (Django: `CELERY_CELEGRAPH`), then `CELEGRAPH_*` in the environment."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Its input holds a database's password and the secret of links: no error may show it.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     database_url: str = ""
     schema_name: str = Field("celegraph", alias="schema", pattern=r"^[a-z_][a-z0-9_]{0,62}$")
@@ -54,6 +92,8 @@ class Config(BaseModel):
     max_value_bytes: int = Field(1024 * 1024, ge=1024)
     approval: dict[str, Any] = Field(default_factory=dict)
     max_concurrency: int = Field(32, ge=1)
+    site_url: SiteUrl = ""
+    link_secret: LinkSecrets = ()
 
 
 KEYS = sorted(field.alias or name for name, field in Config.model_fields.items())

@@ -6,6 +6,8 @@ of celegraph: all layers may raise from it.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 
 class CelegraphError(Exception):
     """Base of all errors below."""
@@ -134,6 +136,13 @@ class Fenced(LedgerError):
         self.epoch = epoch
 
 
+class ReadTooSlow(LedgerError):
+    """A search took longer than a page may; narrow it down."""
+
+    def __init__(self) -> None:
+        super().__init__("the search took too long; narrow it down, for example to one agent or status")
+
+
 class ApprovalNotFound(LedgerError, LookupError):
     """No approval of this id."""
 
@@ -149,6 +158,24 @@ class DecisionRefused(LedgerError, ValueError):
         super().__init__(f"approval {approval_id!r}: {problem}")
         self.approval_id = approval_id
         self.problem = problem
+
+
+class LinkForged(CelegraphError, ValueError):
+    """Nobody here has signed this link, or not in this form: it opens nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this link is not valid: it was cut, changed, or signed with a secret no longer used"
+        )
+
+
+class LinkExpired(CelegraphError, ValueError):
+    """The link was real, and its time is over; the question's page shows what came of it."""
+
+    def __init__(self, approval_id: str, expired_at: datetime):
+        super().__init__(f"the link to approval {approval_id!r} expired at {expired_at:%Y-%m-%d %H:%M} UTC")
+        self.approval_id = approval_id
+        self.expired_at = expired_at
 
 
 class EffectNotFound(LedgerError, LookupError):

@@ -88,16 +88,21 @@ def picture(conn: Conn, run_id: str) -> Picture:
     """The run and all about it, or `RunNotFound`.  One snapshot: its parts never contradict each other."""
     with conn.transaction():
         conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        run = get_run(conn, run_id)
-        params = {"run_id": run_id}
-        holder = conn.execute(Q.holder, params).fetchone()
-        step = conn.execute(Q.last_step, params).fetchone()
-        tick = last_tick(conn, "sweep")
-        return Picture(
-            run=run,
-            holder=Holder(**holder) if holder else None,
-            last_step=LastStep(**step) if step else None,
-            questions=[Question(**row) for row in conn.execute(Q.questions, params).fetchall()],
-            pending=[Pending(**row) for row in conn.execute(Q.pending, params).fetchall()],
-            sweep_age_s=tick.age_s if tick else None,
-        )
+        return look(conn, run_id)
+
+
+def look(conn: Conn, run_id: str) -> Picture:
+    """The same in the caller's own snapshot."""
+    run = get_run(conn, run_id)
+    params = {"run_id": run_id}
+    holder = conn.execute(Q.holder, params).fetchone()
+    step = conn.execute(Q.last_step, params).fetchone()
+    tick = last_tick(conn, "sweep")
+    return Picture(
+        run=run,
+        holder=Holder(**holder) if holder else None,
+        last_step=LastStep(**step) if step else None,
+        questions=[Question(**row) for row in conn.execute(Q.questions, params).fetchall()],
+        pending=[Pending(**row) for row in conn.execute(Q.pending, params).fetchall()],
+        sweep_age_s=tick.age_s if tick else None,
+    )

@@ -45,17 +45,19 @@ def decide(
     note: str | None = None,
     args: Mapping[str, Any] | None = None,
     value: Any = None,
+    ref: str | None = None,
     connection: object = None,
 ) -> Decided:
     """Answer an open question: "approve", "reject", "edit" (with `args`) or "answer" (with `value`).
 
-    The first decision stands; everybody else is told what it was.  With `connection` (or inside a
+    The first decision stands; everybody else is told what it was.  `ref`: with "happened" as the answer to
+    a doubt, the provider's own id.  With `connection` (or inside a
     Django transaction) it joins the caller's transaction.  Raises ApprovalNotFound, DecisionRefused.
     """
     inst = installation()
     _check(approval_id, verb, by, args, value)
     with transactions.writing(inst.config, connection) as (conn, after_commit):
-        decided = _decide(conn, approval_id, verb, by, note, args, value)
+        decided = _decide(conn, approval_id, verb, by, note, args, value, ref)
         after_commit(lambda: wake_and_ring(inst, decided.approval.run_id))
     return decided
 
@@ -81,11 +83,14 @@ def _decide(
     note: str | None,
     args: Mapping[str, Any] | None,
     value: Any,
+    ref: str | None,
 ) -> Decided:
     asked = approvals.get_approval(conn, approval_id)
     if asked.kind == "doubt":
-        won = resolve_question(conn, asked, verb, value, by=by, note=note)
+        won = resolve_question(conn, asked, verb, value, ref=ref, by=by, note=note)
         return _what_stands(conn, approval_id, won)
+    if ref is not None:
+        raise DecisionRefused(approval_id, "ref= goes with the answer to a doubt, and only with it")
     new_args, new_hash = _edited(asked, args)
     decision: dict[str, Any] = {"verb": verb}
     if value is not None or verb == "answer":

@@ -91,7 +91,7 @@ def fail_effect(
 
 
 def resolve_question(
-    conn: AnyConn, asked: Approval, verb: str, value: Any, *, by: str, note: str | None
+    conn: AnyConn, asked: Approval, verb: str, value: Any, *, ref: str | None, by: str, note: str | None
 ) -> bool:
     """`decide` on a doubt: the answer is one of happened, did_not_happen, skip.  False: no longer open."""
     if verb != "answer" or value not in ANSWERS:
@@ -103,7 +103,7 @@ def resolve_question(
     if asked.status != "open":
         return False
     assert asked.idempotency_key is not None
-    _resolve(conn, asked.idempotency_key, value, ref=None, by=by, note=note, result=None, attempts=asked.ask)
+    _resolve(conn, asked.idempotency_key, value, ref=ref, by=by, note=note, result=None, attempts=asked.ask)
     return True
 
 

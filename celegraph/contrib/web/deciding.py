@@ -1,0 +1,89 @@
+"""From a form to a decision: checked whole before anything is written, and told who was first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from celegraph.contrib.web import labels
+from celegraph.contrib.web.editing import edited
+from celegraph.contrib.web.problems import BadRequest, TooLate, Unfit
+from celegraph.contrib.web.question import bound_args
+from celegraph.contrib.web.shown import count, visible
+from celegraph.ledger.approvals import Approval
+from celegraph.ledger.values import check_json
+from celegraph.tasks.decide import Decided, decide
+from celegraph.tasks.words import moment
+
+# A note is a sentence or a page, and an answer a document at most.
+LONGEST_NOTE = 10_000
+LONGEST_ANSWER = 100_000
+# A provider's id, as the ledger's index holds it.
+LONGEST_REF = 500
+
+
+def decide_by_form(asked: Approval, form: Mapping[str, str], by: str) -> Decided:
+    """The decision, if it is the first; `TooLate` says who was, the other problems what does not fit."""
+    verb = form.get("verb", "")
+    if verb not in labels.verbs(asked):
+        raise BadRequest(
+            "This form names no answer that the question takes. Reload the question and try again."
+        )
+    if asked.status != "open" or asked.overdue:
+        raise TooLate(too_late(asked))
+    note = form_text(form, "note", LONGEST_NOTE) or None
+    if asked.kind == "doubt":
+        ref = form_text(form, "ref", LONGEST_REF) or None
+        done = decide(asked.approval_id, "answer", value=verb, by=by, note=note, ref=ref)
+    elif verb == "edit":
+        done = decide(asked.approval_id, "edit", args=edited(bound_args(asked), form), by=by, note=note)
+    elif verb == "answer":
+        done = decide(asked.approval_id, "answer", value=_answer(form), by=by, note=note)
+    else:
+        done = decide(asked.approval_id, verb, by=by, note=note)
+    if not done.won:
+        raise TooLate(too_late(done.approval))
+    return done
+
+
+def too_late(asked: Approval) -> str:
+    """Who was first, and when."""
+    if asked.status in ("open", "expired"):
+        passed = f" passed at {moment(asked.deadline_at)}" if asked.deadline_at else " has passed"
+        return f"The deadline of this question{passed}; nobody answered in time. Your click changed nothing."
+    by = f" by {visible(asked.decided_by)}" if asked.decided_by else ""
+    at = f" at {moment(asked.decided_at)}" if asked.decided_at else ""
+    return f"This question was already {_DECIDED[asked.status]}{by}{at}. Your click changed nothing."
+
+
+_DECIDED = {"approved": "approved", "rejected": "rejected", "cancelled": "cancelled with its run"}
+
+
+def _answer(form: Mapping[str, str]) -> Any:
+    given = form_text(form, "value", LONGEST_ANSWER)
+    if not given:
+        raise Unfit("The answer is empty. The question is still open: go back and write one.")
+    if form.get("as_json") != "yes":
+        return given
+    try:
+        return check_json(json.loads(given), path="value")
+    except (ValueError, RecursionError):
+        raise Unfit(
+            "The answer was marked as JSON and is none. The question is still open: go back and correct it."
+        ) from None
+
+
+def form_text(form: Mapping[str, str], name: str, longest: int) -> str:
+    """A text of the form, checked: not too long, and nothing in it that PostgreSQL cannot store."""
+    given = form.get(name, "").replace("\r\n", "\n").strip()
+    if len(given) > longest:
+        raise Unfit(
+            f"The {_NAMES[name]} has {count(len(given))} letters; {count(longest)} are possible. Nothing was"
+            " changed: go back and shorten it."
+        )
+    check_json(given, path=_NAMES[name])
+    return given
+
+
+_NAMES = {"note": "note", "ref": "reference", "value": "answer"}
