@@ -11,7 +11,7 @@ import celegraph
 from celegraph.tasks.installation import installation
 
 _DOUBT = """
-INSERT INTO celegraph.effects (idempotency_key, run_id, step, tool, slot, args_hash, args, doubt_after)
+INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, doubt_after)
 VALUES (%(run_id)s, %(run_id)s, '1', 'pay', '1', 'h', '{"cents": 5}', now() - interval '1 minute')
 """
 
@@ -28,10 +28,9 @@ def waiting_run(agent: str = "refund", **given: Any) -> str:
 def put(run_id: str, status: str) -> str:
     """The run at rest with another status."""
     finished = "now()" if status == "failed" else "NULL"
-    with psycopg.connect(installation().config.database_url) as conn:
+    with _connected() as conn:
         conn.execute(
-            f"UPDATE celegraph.runs SET status = %s, waits_for = NULL, finished_at = {finished}"
-            " WHERE run_id = %s",
+            f"UPDATE runs SET status = %s, waits_for = NULL, finished_at = {finished} WHERE run_id = %s",
             [status, run_id],
         )
     return run_id
@@ -39,6 +38,11 @@ def put(run_id: str, status: str) -> str:
 
 def doubted(run_id: str) -> str:
     """An effect in doubt of this run, whose key is the run's id."""
-    with psycopg.connect(installation().config.database_url) as conn:
+    with _connected() as conn:
         conn.execute(_DOUBT, {"run_id": run_id})
     return run_id
+
+
+def _connected() -> psycopg.Connection[tuple[object, ...]]:
+    config = installation().config
+    return psycopg.connect(config.database_url, options=f"-c search_path={config.schema_name}")

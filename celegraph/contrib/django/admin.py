@@ -19,6 +19,7 @@ import celegraph
 from celegraph.contrib.django.listing import AgentFilter, AgentOfRunFilter, CappedPaginator
 from celegraph.contrib.django.models import Approval, Effect, Event, Run
 from celegraph.contrib.django.permissions import Action, agents_for, may
+from celegraph.contrib.web.addresses import segment
 from celegraph.errors import CelegraphError
 from celegraph.tasks.resolve import ANSWERS
 
@@ -110,7 +111,7 @@ class RunAdmin(LedgerAdmin):
     def belongs(self, run: Run) -> SafeString:
         """Links to the run's rows in the other lists, and to its page."""
         lists = ((name, _list_url(model, run)) for name, model in _BELONGINGS)
-        page = _page("run", run=run.run_id)
+        page = _page("run", run=segment(run.run_id))
         return _links([*lists, *([("timeline", page)] if page else [])])
 
     @admin.action(permissions=["operate"], description="Cancel")
