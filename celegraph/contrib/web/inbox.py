@@ -14,7 +14,7 @@ from celegraph.ledger.sweep import last_tick
 if TYPE_CHECKING:
     from celegraph.contrib.web.pages import Pages
 
-_PAGE = 50
+_PAGE = 25
 
 
 def show(pages: Pages, request: PageRequest) -> PageResponse:

@@ -15,7 +15,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.values import clean_json
+
+_SHORT = 80
 
 # Controls (line ends and tabs apart), marks that turn the direction of writing, and invisible ones.
 # Joiners (200C, 200D) stay: emoji and several scripts are written with them.
@@ -41,6 +44,13 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
 
 
+def stored(value: object, text: str | None, cut: bool) -> Excerpt:
+    """A value in the ledger's encoding, or, when it is too long to be read here, the beginning of its text."""
+    if cut or value is None:
+        return Excerpt(visible(text or ""), more=1 if cut else 0)
+    return excerpt(decode_result(value))  # type: ignore[arg-type]  # what jsonb holds is JSON
+
+
 def one_line(value: object, longest: int = 120) -> str:
     """The beginning of a value, in a table's cell."""
     text = visible(" ".join(str(value).split()))
@@ -48,8 +58,10 @@ def one_line(value: object, longest: int = 120) -> str:
 
 
 def as_json(value: object) -> str:
-    """Any value as JSON for people."""
-    return json.dumps(clean_json(value), ensure_ascii=False, indent=2)
+    """Any value as JSON for people: in one line if it is short."""
+    clean = clean_json(value)
+    short = json.dumps(clean, ensure_ascii=False)
+    return short if len(short) <= _SHORT else json.dumps(clean, ensure_ascii=False, indent=2)
 
 
 def when(at: datetime | None) -> Markup | str:
@@ -80,6 +92,7 @@ def short_id(text: str) -> str:
 
 FILTERS: dict[str, Any] = {
     "excerpt": excerpt,
+    "stored": stored,
     "visible": visible,
     "one_line": one_line,
     "when": when,

@@ -19,7 +19,7 @@ from celegraph.tasks.words import span as span_of
 
 _LEFT = 84.0  # the lanes' names
 _RIGHT = 26.0
-_NARROWEST = 640.0
+_NARROWEST = 1000.0
 _ROW = 20.0
 _MOST_ROWS = 6
 _AXIS = 22.0
@@ -49,6 +49,11 @@ class Bar:
     tone: str
     label: str
     note: str
+
+    @property
+    def outside(self) -> bool:
+        """The label does not fit into the bar and stands behind it."""
+        return _label_width(self.label) + 8 > self.width
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,9 @@ def _packed(axis: _Axis, spans: Iterable[_Span]) -> list[list[_Span]]:
     ends: list[float] = []
     for span in sorted(spans, key=lambda one: one.start):
         start = axis(span.start)
-        needs = max(axis(span.end), start + _label_width(span.label) + 8)
+        needs = max(axis(span.end), start + 3) + 4
+        if _label_width(span.label) + 8 > needs - start:
+            needs += _label_width(span.label) + 8
         free = next((row for row, taken in enumerate(ends) if taken <= start), None)
         if free is None:
             rows.append([])
@@ -247,7 +254,7 @@ def _marks(lane: str, events: Sequence[Event], axis: _Axis, y: float) -> Iterabl
             and event.kind in _SIGNS
             and (event.epoch is not None or event.kind == "cancelled")
         ):
-            yield Mark(x, at, _SIGNS[event.kind], _ENDS[event.kind], event.kind)
+            yield Mark(x + 9, at, _SIGNS[event.kind], _ENDS[event.kind], event.kind)
         elif lane == "steps" and event.kind == "checkpoint" and "ns" not in event.data:
             following = ", ".join(str(name) for name in event.data.get("next") or ())
             note = f"step {event.data.get('step')} done" + (
@@ -274,6 +281,10 @@ def _distances(axis: _Axis, y: float) -> list[Mark]:
     return found
 
 
+def _some(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def _for(a: datetime, b: datetime) -> str:
     seconds = max(0.0, (b - a).total_seconds())
     return span_of(seconds) if seconds >= 1 else f"{round(seconds * 1000)} ms"
@@ -289,10 +300,10 @@ def _summary(
     steps = sum(event.kind == "checkpoint" and "ns" not in event.data for event in events)
     deaths = sum(event.kind in ("crashed", "hung") for event in events)
     parts = [
-        f"{len(attempts)} attempts",
-        f"{steps} checkpoints",
-        f"{deaths} crashes" if deaths else "",
-        f"{len(calls)} effects",
-        f"{len(waits)} waits",
+        _some(len(attempts), "attempt"),
+        _some(steps, "checkpoint"),
+        _some(deaths, "crash", "crashes") if deaths else "",
+        _some(len(calls), "effect"),
+        _some(len(waits), "wait"),
     ]
     return f"{', '.join(part for part in parts if part)} in {_for(events[0].at, end)}"

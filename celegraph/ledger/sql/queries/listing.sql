@@ -53,7 +53,7 @@ SELECT count(*) AS open, count(*) FILTER (WHERE deadline_at <= ledger_now()) AS 
          WHERE a.status = 'open' AND r.agent = ANY(%(agents)s)
            AND (%(kinds)s::text[] IS NULL OR a.kind = ANY(%(kinds)s))
            AND (NOT %(overdue)s OR a.deadline_at <= ledger_now())
-         LIMIT %(most)s) AS some;
+         LIMIT %(most)s) AS found;
 
 -- name: asked_before
 -- The question that this one asks again, if there was one.
@@ -77,10 +77,12 @@ SELECT approval_id, kind, tool, ask, left(prompt, %(longest)s) AS prompt, status
   FROM approvals WHERE run_id = %(run_id)s ORDER BY created_at DESC, ask DESC LIMIT %(limit)s;
 
 -- name: run_effects
--- The newest effects of a run; values of a megabyte stay where they are.
+-- The newest effects of a run; of values beyond `longest` only the beginning, as text.
 SELECT idempotency_key, tool, slot, step, mode, status, provider_ref, attempts, duplicates_prevented,
-       left(args::text, %(longest)s) AS args, length(args::text) > %(longest)s AS args_cut,
-       left(result::text, %(longest)s) AS result, length(result::text) > %(longest)s AS result_cut,
+       left(args::text, %(longest)s) AS args_text, length(args::text) > %(longest)s AS args_cut,
+       CASE WHEN length(args::text) <= %(longest)s THEN args END AS args,
+       left(result::text, %(longest)s) AS result_text, length(result::text) > %(longest)s AS result_cut,
+       CASE WHEN length(result::text) <= %(longest)s THEN result END AS result,
        left(error ->> 'message', %(longest)s) AS problem, error ->> 'type' AS problem_type,
        created_at, updated_at, doubt_after,
        status = 'pending' AND doubt_after IS NOT NULL AND doubt_after > ledger_now() AS under_way,
