@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
@@ -16,45 +16,23 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    SecretStr,
     ValidationError,
 )
 
+from celegraph.channels import Channel, Secrets
+from celegraph.durations import Positive as Positive
+from celegraph.durations import parse_duration as parse_duration
 from celegraph.errors import ConfigError
 
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
-
-def parse_duration(value: object) -> timedelta:
-    """ "90s", "1h30m", "2d", seconds as a number, or a timedelta.  ValueError names what is wrong."""
-    if isinstance(value, timedelta):
+def _table(value: object) -> object:
+    """In the environment a table is JSON."""
+    if not isinstance(value, str):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return timedelta(seconds=value)
-    text = str(value).strip().lower()
-    parts = _PART.findall(text)
-    if not parts or "".join(n + u for n, u in parts) != text:
-        raise ValueError(f"{value!r} is not a duration; write '90s', '10m', '2h', '1d' or a timedelta")
-    return timedelta(seconds=sum(float(n) * _UNITS[u] for n, u in parts))
-
-
-Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
-Positive = Annotated[Duration, Field(gt=timedelta(0))]
-
-# Shorter ones can be guessed by whoever has one link.
-_SHORTEST_SECRET = 16
-
-
-def _secrets(value: object) -> object:
-    """One secret, or several: the first signs, all are accepted."""
-    several = (value,) if isinstance(value, str | SecretStr) else value
-    if not isinstance(several, list | tuple) or not all(isinstance(s, str | SecretStr) for s in several):
-        raise ValueError("is a secret or a list of secrets, the newest first")
-    plain = [s.get_secret_value() if isinstance(s, SecretStr) else s for s in several]
-    if any(len(s) < _SHORTEST_SECRET for s in plain):
-        raise ValueError(f"a secret needs at least {_SHORTEST_SECRET} characters")
-    return tuple(plain)
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
 
 
 def _address(value: str) -> str:
@@ -67,7 +45,7 @@ def _address(value: str) -> str:
     return value.rstrip("/")
 
 
-LinkSecrets = Annotated[tuple[SecretStr, ...], BeforeValidator(_secrets)]
+Table = Annotated[dict[str, Any], BeforeValidator(_table)]
 SiteUrl = Annotated[str, AfterValidator(_address)]
 
 
@@ -90,10 +68,11 @@ class Config(BaseModel):
     queue: str = Field("celegraph", min_length=1)
     control_queue: str = Field("celegraph.control", min_length=1)
     max_value_bytes: int = Field(1024 * 1024, ge=1024)
-    approval: dict[str, Any] = Field(default_factory=dict)
+    approval: Table = Field(default_factory=dict)
     max_concurrency: int = Field(32, ge=1)
     site_url: SiteUrl = ""
-    link_secret: LinkSecrets = ()
+    link_secret: Secrets = ()
+    channels: Annotated[dict[str, Channel], BeforeValidator(_table)] = Field(default_factory=dict)
 
 
 KEYS = sorted(field.alias or name for name, field in Config.model_fields.items())

@@ -152,12 +152,13 @@ class ApprovalNotFound(LedgerError, LookupError):
 
 
 class DecisionRefused(LedgerError, ValueError):
-    """The decision does not fit what was asked; nothing changed."""
+    """The decision does not fit what was asked; nothing changed.  `field` names the wrong part."""
 
-    def __init__(self, approval_id: str, problem: str):
+    def __init__(self, approval_id: str, problem: str, field: str | None = None):
         super().__init__(f"approval {approval_id!r}: {problem}")
         self.approval_id = approval_id
         self.problem = problem
+        self.field = field
 
 
 class LinkForged(CelegraphError, ValueError):

@@ -17,9 +17,10 @@ from langgraph.runtime import ExecutionInfo, RunControl
 
 from celegraph.agent.graphs import Graph
 from celegraph.agent.passes import Passes
+from celegraph.agent.policy import ApprovalPolicy
 from celegraph.agent.saver import Saver
 from celegraph.agent.slots import Slots
-from celegraph.agent.spec import Agent, ApprovalPolicy
+from celegraph.agent.spec import Agent
 from celegraph.config import Config
 from celegraph.errors import AttemptOver, EffectOutsideRun
 from celegraph.ledger import leases, outbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from celegraph.agent.failures import describe
 from celegraph.agent.identify import call_timeout
 from celegraph.agent.lookups import body_of, call_of, look_up_async
 from celegraph.agent.not_done import is_not_done
+from celegraph.agent.policy import ApprovalPolicy
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.ledger import effects, outbox
@@ -44,13 +45,27 @@ class DispatchReport:
         return {"sent": self.sent, "failed": self.failed, "doubtful": self.doubtful}
 
 
-async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> DispatchReport:
-    """Perform up to `limit` released intents.  Safe to run many times at once."""
-    known = declared()
+PolicyOf = Callable[[str | None], ApprovalPolicy]
+
+
+async def dispatch_once(
+    pen: Pen,
+    config: Config,
+    policy_of: PolicyOf,
+    *,
+    known: Mapping[str, Declaration] | None = None,
+    limit: int = 50,
+) -> DispatchReport:
+    """Perform up to `limit` released intents of `known` tools (default: all that this process has
+    declared).  Safe to run many times at once.
+
+    `policy_of`: an agent's policy, for the questions about its doubts.
+    """
+    known = declared() if known is None else known
     report = DispatchReport()
     horizons = {tool: config.call_window + call_timeout(config, d) for tool, d in known.items()}
     for row in await outbox.doubtful(pen, list(known), limit):
-        await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report))
+        await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report, policy_of))
     for _ in range(limit):
         until = _call_until(config)
         claimed = await outbox.claim_next(pen, "dispatcher", horizons)
@@ -139,7 +154,9 @@ async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, re
     report.doubtful += 1
 
 
-async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
+async def _doubt(
+    pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport, policy_of: PolicyOf
+) -> None:
     answer = answer_doubt(decl, row)
     settled = answer == "look up"
     if settled:
@@ -157,8 +174,11 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
         case Stop(outcome):
             delay = getattr(outcome, "delay", timedelta(seconds=1))
             await outbox.try_later(pen, row, "pending", delay)
+        case "ask" if decl.unattended:
+            await _give_up(pen, row, report)
+            return
         case "ask":
-            await outbox.ask(pen, row.run_id, doubt_question(row))
+            await outbox.ask(pen, row.run_id, doubt_question(row, policy_of(row.agent), row.agent))
             await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
         case _:
             horizon = config.call_window + call_timeout(config, decl)
@@ -168,6 +188,14 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
                 await _perform(pen, config, decl, again, until, report)
             return
     report.doubtful += 1
+
+
+async def _give_up(pen: Pen, row: Effect, report: DispatchReport) -> None:
+    """Nobody can tell and nobody is asked: a dead letter, until a person releases it."""
+    facts = {"type": "celegraph.NobodyKnows", "message": f"no answer after {row.attempts} tries"}
+    await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
+    await outbox.try_later(pen, row, "failed", None)
+    report.failed += 1
 
 
 def _pause(attempts: int) -> timedelta:

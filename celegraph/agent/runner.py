@@ -205,8 +205,10 @@ def _asks(attempt: Attempt, situation: Situation, refused: dict[str, str] | None
     for interrupt in situation.interrupts:
         known = situation.questions.get(interrupt.id)
         if known is None or known.status == "cancelled" or interrupt.id in (refused or {}):
-            note = (refused or {}).get(interrupt.id)
-            asks.append(ask_for(attempt, interrupt, (known.ask if known else 0) + 1, note))
+            number = (known.ask if known else 0) + 1
+            why = (refused or {}).get(interrupt.id)
+            node = situation.asker(interrupt)
+            asks.append(ask_for(attempt, interrupt, number, node=node, refused=why))
     return tuple(asks)
 
 

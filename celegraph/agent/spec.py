@@ -5,60 +5,15 @@ Light on purpose: web processes read this and must never import LangGraph.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_serializer,
-)
+from pydantic import BaseModel, ConfigDict, Field
 
 from celegraph.agent.class_names import names_of
-from celegraph.config import Positive, parse_duration
+from celegraph.agent.policy import ApprovalPolicy, span
+from celegraph.config import Positive
 from celegraph.errors import ConfigError
-from celegraph.ledger.values import MAX_SPAN
-
-
-def _duration_or_none(value: object) -> timedelta | None:
-    span = None if value is None else parse_duration(value)
-    if span is not None and span > MAX_SPAN:
-        raise ValueError(f"{value!r} is more than a hundred years")
-    return span
-
-
-OptionalDuration = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
-
-
-class ApprovalPolicy(BaseModel):
-    """How long a question stays open, and what silence means.
-
-    `on_timeout`: "reject" goes on in the graph with a decision that is not approved; "cancel" ends the
-    run.  An expiry is never recorded as a person's no.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    deadline: OptionalDuration = None
-    on_timeout: Literal["reject", "cancel"] = "reject"
-
-    if TYPE_CHECKING:
-        # What validation accepts; the attribute is a timedelta.
-        def __init__(
-            self,
-            *,
-            deadline: timedelta | str | float | None = None,
-            on_timeout: Literal["reject", "cancel"] = "reject",
-        ) -> None: ...
-
-    @field_serializer("deadline")
-    def _seconds(self, value: timedelta | None) -> float | None:
-        return None if value is None else value.total_seconds()
 
 
 class RetryPolicy(BaseModel):
@@ -112,14 +67,4 @@ class Agent:
 
     def deadline_after_start(self) -> timedelta | None:
         """How long a run of this agent may take in all."""
-        return _duration_or_none(self.deadline)
-
-
-def approval_policy(values: Mapping[str, Any]) -> ApprovalPolicy:
-    """A policy from configuration; ConfigError says which key is wrong."""
-    try:
-        return ApprovalPolicy.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"celegraph: option 'approval.{where}': {first['msg']}") from error
+        return None if self.deadline is None else span(self.deadline)

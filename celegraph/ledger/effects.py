@@ -51,6 +51,7 @@ class Effect:
     doubt_passed: bool | None = None
     doubt_in_s: float | None = None
     age_s: float | None = None
+    agent: str | None = None
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Effect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
@@ -21,6 +21,7 @@ from celegraph.ledger.outcomes import (
     Finished,
     Sleeping,
     Waiting,
+    deadline_of,
 )
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
@@ -199,9 +200,4 @@ def _columns(
 
 
 def _asks(asks: Sequence[Ask]) -> Jsonb:
-    rows: list[Mapping[str, Any]] = []
-    for ask in asks:
-        row = asdict(ask)
-        deadline = row.pop("deadline")
-        rows.append(row | {"deadline_s": deadline.total_seconds() if deadline is not None else None})
-    return Jsonb(rows)
+    return Jsonb([asdict(ask) | deadline_of(ask) for ask in asks])

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from celegraph.errors import EffectNotFound, Fenced
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Reservation
-from celegraph.ledger.outcomes import Ask
+from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
 
@@ -87,6 +87,9 @@ async def ask(pen: Pen, run_id: str, question: Ask) -> None:
         "args": Jsonb(question.args),
         "args_hash": question.args_hash,
         "key": question.idempotency_key,
+        "policy": Jsonb(question.policy),
+        "asked": Jsonb(question.asked),
+        **deadline_of(question),
     }
     await pen.fetch(Q.ask, params)
 

@@ -18,7 +18,8 @@ from weakref import WeakKeyDictionary
 from celery import Celery
 from celery.app import app_or_default
 
-from celegraph.agent.spec import Agent, ApprovalPolicy, approval_policy
+from celegraph.agent.policy import ApprovalPolicy, approval_policy, check_channels
+from celegraph.agent.spec import Agent
 from celegraph.config import Config
 from celegraph.errors import NotInstalled, UnknownAgent
 from celegraph.tasks import framework
@@ -49,9 +50,11 @@ class Installation:
         with self._lock:
             if self._options is None:
                 self._options = framework.host_options(self.app.conf.get("celegraph")) | self._overrides
-            self._config = framework.host_config(self._options)
-            approval_policy(self._config.approval)
-            return self._config
+            config = framework.host_config(self._options)
+            for agent in (None, *self.agents.values()):
+                check_channels(_policy_of(agent, config), config)
+            self._config = config
+            return config
 
     def _moved(self, config: Config) -> bool:
         # A framework's test runner moves it to another database after everything was imported; runs that
@@ -74,7 +77,11 @@ class Installation:
 
     def policy_of(self, agent: Agent) -> ApprovalPolicy:
         """The approval policy of an agent's questions that bring none of their own."""
-        return agent.approval or approval_policy(self.config.approval)
+        return _policy_of(agent, self.config)
+
+    def policy_for(self, name: str | None) -> ApprovalPolicy:
+        """The same by the agent's name; one that is not installed any more has the app's."""
+        return _policy_of(self.agents.get(name or ""), self.config)
 
     def graph(self, name: str) -> Graph:
         """The agent's compiled graph, loaded once per process."""
@@ -91,6 +98,14 @@ class Installation:
     def worker_id(self) -> str:
         """Which process this is, for people; identity is the lease's epoch, never this name."""
         return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident() & 0xFFFF:x}"
+
+
+def _policy_of(agent: Agent | None, config: Config) -> ApprovalPolicy:
+    default = approval_policy(config.approval)
+    own = agent.approval if agent is not None else None
+    if own is None or own.notify is not None:
+        return own or default
+    return own.model_copy(update={"notify": default.notify})
 
 
 _installations: WeakKeyDictionary[Celery, Installation] = WeakKeyDictionary()

@@ -194,8 +194,8 @@ class Driven:
         Others of the session are not woken: they have graphs of their own.
         """
         with ledger(self.installation.config) as conn:
-            for question in approvals.expire_due(conn):
-                if question.on_timeout == "cancel":
+            for question in approvals.move_due(conn):
+                if question.closed and question.silence == "cancel":
                     runs.cancel(conn, question.run_id, f"approval {question.approval_id} expired")
             wake(conn, self.run_id)
 
@@ -216,6 +216,10 @@ class Driven:
         asked = approvals.get_approval(conn, question.approval_id)
         if asked.deadline_at is None or asked.now is None:
             raise AssertionError(f"approval {asked.approval_id} has no deadline and cannot expire")
+        if asked.silence is None:
+            raise AssertionError(
+                f"approval {asked.approval_id} does not expire: silence answers nothing here"
+            )
         pass_time(conn, self.run_id, max(timedelta(0), asked.deadline_at - asked.now))
 
     def _arguments(self, plain: Plain) -> dict[str, Any]:

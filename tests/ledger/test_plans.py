@@ -70,7 +70,7 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
     ("outbox", "doubtful", "effects_dispatching", {"tools": ["mail"], "limit": 10}),
     ("sweep", "consume_ended", "approvals_unconsumed", {"limit": 10}),
     ("effects", "resting_doubts", "effects_resting", {"tools": ["mail"], "limit": 10}),
-    ("approvals", "expire_due", "approvals_acting", {"limit": 10}),
+    ("approvals", "move_due", "approvals_acting", {"limit": 10}),
 ]
 
 

@@ -152,13 +152,15 @@ WITH lease AS (
        AND run.status IN ('finished', 'failed', 'cancelled')
 ), asked AS (
     INSERT INTO approvals (approval_id, run_id, kind, interrupt_id, ask, prompt, tool, args, args_hash,
-                           idempotency_key, policy, deadline_at, next_action_at)
+                           idempotency_key, policy, deadline_at, asked, previous, args_schema)
     SELECT q.approval_id, run.run_id, q.kind, q.interrupt_id, q.ask, q.prompt, q.tool, q.args, q.args_hash,
            q.idempotency_key, q.policy,
-           ledger_now() + make_interval(secs => q.deadline_s), ledger_now() + make_interval(secs => q.deadline_s)
+           coalesce(q.deadline_at, ledger_now() + make_interval(secs => q.deadline_s)),
+           q.asked, q.previous, q.args_schema
       FROM run, jsonb_to_recordset(%(asks)s::jsonb) AS q (
            approval_id text, kind text, interrupt_id text, ask integer, prompt text, tool text, args jsonb,
-           args_hash text, idempotency_key text, policy jsonb, deadline_s double precision)
+           args_hash text, idempotency_key text, policy jsonb, deadline_s double precision,
+           deadline_at timestamptz, asked jsonb, previous jsonb, args_schema jsonb)
      WHERE run.status NOT IN ('finished', 'failed', 'cancelled')
     ON CONFLICT DO NOTHING
     RETURNING approval_id, run_id, tool

@@ -62,10 +62,11 @@ RETURNING *;
 
 -- name: doubtful
 -- Intents whose last call is over or must be taken for over, and nobody knows what it did.
-SELECT *, doubt_after <= ledger_now() AS doubt_passed,
+SELECT e.*, doubt_after <= ledger_now() AS doubt_passed,
        extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s,
-       extract(epoch FROM ledger_now() - created_at)::double precision AS age_s
-  FROM effects
+       extract(epoch FROM ledger_now() - created_at)::double precision AS age_s,
+       (SELECT r.agent FROM runs r WHERE r.run_id = e.run_id) AS agent
+  FROM effects e
  WHERE mode = 'outbox' AND released_at IS NOT NULL AND next_try_at <= ledger_now()
    AND status = 'pending' AND attempts > 0 AND tool = ANY(%(tools)s)
  ORDER BY next_try_at LIMIT %(limit)s;
@@ -97,8 +98,11 @@ SELECT run_id FROM effect;
 -- name: ask
 -- The question about an intent in doubt; its run goes on meanwhile.
 WITH asked AS (
-    INSERT INTO approvals (approval_id, run_id, kind, ask, prompt, tool, args, args_hash, idempotency_key)
-    VALUES (%(approval_id)s, %(run_id)s, 'doubt', %(ask)s, %(prompt)s, %(tool)s, %(args)s::jsonb, %(args_hash)s, %(key)s)
+    INSERT INTO approvals (approval_id, run_id, kind, ask, prompt, tool, args, args_hash, idempotency_key,
+                           policy, asked, deadline_at)
+    VALUES (%(approval_id)s, %(run_id)s, 'doubt', %(ask)s, %(prompt)s, %(tool)s, %(args)s::jsonb, %(args_hash)s, %(key)s,
+            %(policy)s::jsonb, %(asked)s::jsonb,
+            coalesce(%(deadline_at)s::timestamptz, ledger_now() + make_interval(secs => %(deadline_s)s)))
     ON CONFLICT DO NOTHING
     RETURNING approval_id, run_id, tool
 )
