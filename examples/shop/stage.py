@@ -1,4 +1,4 @@
-"""Everything a shop runs on: PostgreSQL and Valkey from wheels, a payment provider, a mail server, workers, beat.
+"""Everything a shop runs on: PostgreSQL, Valkey, a payment provider, a mail server, workers, beat, its web.
 
 All of it stands on 127.0.0.1 with passwords of its own, ends with this process however that ends, and
 leaves nothing behind.
@@ -44,14 +44,17 @@ class Shop:
 
 
 class Stage:
-    """A shop's servers and processes for the length of the block."""
+    """A shop's servers and processes for the length of the block.
 
-    def __init__(self, shop: Shop):
+    `port` is the web server's; 0 takes any, None the shop's own if it is free.
+    """
+
+    def __init__(self, shop: Shop, *, port: int | None = None):
         self.shop = shop
         self.password = secrets.token_urlsafe(6)
         self.home = Home.passing()
         self.processes: dict[str, KeptProcess] = {}
-        self._port = int(os.environ.get("SHOP_PORT") or _free(shop.port))
+        self._port = _free(shop.port) if port is None else port or free_port()
         self._servers = LocalServers(temporary=True)
         self._stack = ExitStack()
         self._env: dict[str, str] = {}
@@ -88,6 +91,10 @@ class Stage:
         return self.home.path / "provider" / "refunds.jsonl"
 
     @property
+    def _celery(self) -> list[str]:
+        return ["-m", "celery", "-A", self.shop.app]
+
+    @property
     def environment(self) -> dict[str, str]:
         """What the shop's processes, and a second terminal, find in theirs."""
         return dict(self._env)
@@ -112,33 +119,11 @@ class Stage:
         _await_port(self._port)
 
     def _start_workers(self) -> None:
-        celery = ["-m", "celery", "-A", self.shop.app]
-        runs = [
-            "worker",
-            "-n",
-            "runs@%h",
-            "-Q",
-            "celery,celegraph",
-            "--concurrency",
-            "2",
-            "--loglevel",
-            "INFO",
-        ]
-        control = [
-            "worker",
-            "-n",
-            "control@%h",
-            "-Q",
-            "celegraph.control",
-            "--concurrency",
-            "1",
-            "--loglevel",
-            "INFO",
-        ]
-        self._start("worker", [*celery, *runs])
-        self._start("control", [*celery, *control])
+        for name, queues, slots in (("worker", "celery,celegraph", 2), ("control", "celegraph.control", 1)):
+            words = f"worker -n {name}@%h -Q {queues} --concurrency {slots} --loglevel INFO".split()
+            self._start(name, [*self._celery, *words])
         schedule = self.home.directory("beat") / "schedule"
-        self._start("beat", [*celery, "beat", "--pidfile=", "--schedule", str(schedule)])
+        self._start("beat", [*self._celery, "beat", "--pidfile=", "--schedule", str(schedule)])
 
     def _start(self, name: str, arguments: Sequence[str]) -> None:
         process = KeptProcess(self.home, name)
@@ -173,7 +158,9 @@ class Stage:
 
 def play(shop: Shop) -> NoReturn:
     """Open the shop, say how to get in, and keep it open until Ctrl-C."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # SIGINT too: a shell that starts us in the background has it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     sys.stdout.write(f"opening the {shop.name}: PostgreSQL, Valkey, mail, payments, workers, beat, web ...\n")
     sys.stdout.flush()
     try:
