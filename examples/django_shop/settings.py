@@ -38,6 +38,7 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [Path(__file__).parents[1] / "shop" / "templates"],
+        "OPTIONS": {"context_processors": ["django.contrib.auth.context_processors.auth"]},
     },
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -68,6 +69,13 @@ DATABASES = {
         # A view is one transaction: the claim and its run are there together or not at all.
         "ATOMIC_REQUESTS": True,
     }
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "loggers": {"django": {"handlers": ["console"], "level": "INFO", "propagate": False}},
 }
 
 CELERY_BROKER_URL = os.environ["CELERY_BROKER_URL"]

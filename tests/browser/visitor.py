@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from examples.shop.stage import Stage
 from tests.support.process import ROOT
+from tests.support.waiting import eventually
 
 # Artefacts of a test run; git ignores them.
 PICTURES = ROOT / ".celegraph" / "pictures"
@@ -35,13 +36,21 @@ class Visitor:
         self.page.get_by_role("button", name="Sign in").click()
         expect(self.page.get_by_role("heading", name="Your orders")).to_be_visible()
 
-    def claim(self, number: str, reason: str = "It arrived broken", *, trial: bool = False) -> None:
+    def claim(self, number: str, *, trial: bool = False) -> None:
         """Ask for a refund of this order, and see that it is being looked at."""
-        self.page.goto(f"{self.url}/orders/{number}")
-        self.page.get_by_label("What went wrong?").fill(reason)
+        self.write_claim(number)
         if trial:
             self.page.get_by_label("only a trial").check()
-        self.page.get_by_role("button", name="Ask for a refund").click()
+        self.send_claim()
+
+    def write_claim(self, number: str, reason: str = "It arrived broken") -> None:
+        """The form filled in, and not sent."""
+        self.page.goto(f"{self.url}/orders/{number}")
+        self.page.get_by_label("What went wrong?").fill(reason)
+
+    def send_claim(self, *, twice: bool = False) -> None:
+        """Sent, perhaps by a double click."""
+        _click(self.page.get_by_role("button", name="Ask for a refund"), twice=twice)
         expect(self.page.locator("#waits")).to_be_visible()
 
     def sees_outcome(self, text: str) -> None:
@@ -49,18 +58,29 @@ class Visitor:
         expect(self.page.locator("#outcome")).to_contain_text(text)
 
     def open_question(self, number: str) -> None:
-        """From the inbox to the question about this order."""
-        self.page.goto(f"{self.url}/agents/")
+        """From the inbox, as soon as it is there, to the question about this order."""
         card = self.page.locator("a.card-link").filter(has_text=f"of order {number} ")
-        self.page.wait_for_timeout(0)
-        for _ in range(120):
-            if card.count():
-                break
+
+        def listed() -> bool:
             # The inbox shows what was open when it was asked for.
-            self.page.wait_for_timeout(500)
-            self.page.reload()
+            self.page.goto(f"{self.url}/agents/")
+            return card.count() > 0
+
+        eventually(listed, within=60)
         card.click()
-        expect(self.page.get_by_role("heading", level=1)).to_be_visible()
+        expect(self.page.get_by_role("heading", name="Your answer")).to_be_visible()
+
+    def answer(self, verb: str, *, note: str = "", twice: bool = False) -> None:
+        """With one of the question's buttons, perhaps by a double click."""
+        if note:
+            self.page.get_by_label("Note").fill(note)
+        _click(self.page.get_by_role("button", name=verb, exact=True), twice=twice)
+
+    def change(self, argument: str, value: str) -> None:
+        """Approve with another value of one argument."""
+        self.page.get_by_text("Change the arguments and approve").first.click()
+        self.page.get_by_label(argument).fill(value)
+        self.page.get_by_role("button", name="Approve with these arguments").click()
 
     def another_tab(self) -> Visitor:
         """The same person, the same page, a second tab."""
@@ -72,6 +92,13 @@ class Visitor:
         """What the window shows."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=path, full_page=True)
+
+
+def _click(button: Locator, *, twice: bool) -> None:
+    if twice:
+        button.dblclick()
+    else:
+        button.click()
 
 
 class Visits:
@@ -90,6 +117,11 @@ class Visits:
         visitor.sign_in(name, self.stage.password)
         return visitor
 
+    def stranger(self) -> Visitor:
+        """A window in which nobody has signed in."""
+        self._visitors["stranger"] = Visitor(self._browser.new_context().new_page(), self.stage.url)
+        return self._visitors["stranger"]
+
     def close(self) -> None:
         """A last picture of everybody's window."""
         for name, visitor in self._visitors.items():
@@ -105,5 +137,9 @@ class Visits:
 
     def mails(self, number: str) -> list[str]:
         """Subjects of the mails to the customer that the mail server really took for this order."""
-        sent = [mail for mail in self.stage.smtp.deliveries() if mail.to == ("customer@shop.example",)]
+        return self.told("customer", number)
+
+    def told(self, name: str, number: str) -> list[str]:
+        """Subjects of the mails about this order that the mail server took for somebody."""
+        sent = [mail for mail in self.stage.smtp.deliveries() if mail.to == (f"{name}@shop.example",)]
         return [mail.subject for mail in sent if mail.run_id == f"refund-{number}"]
