@@ -12,7 +12,7 @@ from typing import Any
 from celegraph.agent.attempt import boot_time
 from celegraph.agent.conclude import kept_result
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
-from celegraph.agent.effect import Declaration, EffectCall, declared
+from celegraph.agent.effect import Declaration, EffectCall, NotHappened, declared
 from celegraph.agent.failures import describe
 from celegraph.agent.identify import call_timeout
 from celegraph.agent.lookups import body_of, call_of, look_up_async
@@ -27,8 +27,6 @@ from celegraph.ledger.pen import Pen
 
 logger = logging.getLogger("celegraph")
 
-# An intent that certainly failed so often is a dead letter, until a person releases it.
-MOST_TRIES = 8
 _LONGEST_PAUSE = timedelta(minutes=10)
 
 
@@ -142,7 +140,8 @@ async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, re
     facts = describe(error)
     if is_not_done(decl, error) and not row.earlier_doubt:
         await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
-        dead = row.attempts >= MOST_TRIES
+        # A dead letter, until a person releases it.
+        dead = row.attempts >= decl.tries
         await outbox.try_later(pen, row, "failed", None if dead else _pause(row.attempts))
         report.failed += 1
         return
@@ -158,9 +157,10 @@ async def _doubt(
     pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport, policy_of: PolicyOf
 ) -> None:
     answer = answer_doubt(decl, row)
-    settled = answer == "look up"
-    if settled:
+    settled = False
+    if answer == "look up":
         found = await look_up_async(decl, row)
+        settled = isinstance(found, NotHappened)
         answer = answer_doubt(decl, row, found)
         if isinstance(answer, Replay):
             ref = getattr(found, "ref", None)
@@ -174,10 +174,10 @@ async def _doubt(
         case Stop(outcome):
             delay = getattr(outcome, "delay", timedelta(seconds=1))
             await outbox.try_later(pen, row, "pending", delay)
-        case "ask" if decl.unattended:
+        case "ask" if decl.unattended and row.attempts >= decl.tries:
             await _give_up(pen, row, report)
             return
-        case "ask":
+        case "ask" if not decl.unattended:
             await outbox.ask(pen, row.run_id, doubt_question(row, policy_of(row.agent), row.agent))
             await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
         case _:

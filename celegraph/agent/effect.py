@@ -85,6 +85,8 @@ class Declaration:
     classify: Callable[[BaseException], Verdict | None] | None = None
     # Nobody is asked about its doubts (see `tasks.notices`): a question about a notice would bring notices.
     unattended: bool = False
+    # Calls that certainly or perhaps failed, after which nobody calls again unasked.
+    tries: int = 8
 
     @property
     def is_async(self) -> bool:

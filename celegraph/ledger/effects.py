@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from celegraph.errors import EffectNotFound, Fenced
+from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
@@ -135,6 +135,8 @@ async def claim(
 def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> Effect | None:
     if row is None or not row["mine"]:
         raise Fenced(reservation.run_id, reservation.epoch)
+    if row.get("read_only"):
+        raise EffectsDisabled(reservation.run_id, reservation.tool)
     return None if row["idempotency_key"] is None else Effect.from_row(row)
 
 

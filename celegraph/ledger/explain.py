@@ -48,6 +48,7 @@ class Question:
     decided_by: str | None
     open_for_s: float
     deadline_in_s: float | None
+    silence: str | None = None
 
 
 @dataclass(frozen=True)

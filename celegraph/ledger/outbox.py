@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from celegraph.errors import EffectNotFound, Fenced
+from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.outcomes import Ask, deadline_of
@@ -24,6 +24,8 @@ async def enqueue(pen: Pen, reservation: Reservation, *, task_id: str, execution
     row = await pen.fetch_one(Q.enqueue, params)
     if row is None or not row["mine"]:
         raise Fenced(reservation.run_id, reservation.epoch)
+    if row["read_only"]:
+        raise EffectsDisabled(reservation.run_id, reservation.tool)
     return None if row["idempotency_key"] is None else Effect.from_row(row)
 
 

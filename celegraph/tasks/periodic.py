@@ -44,7 +44,16 @@ def escalate(inst: Installation) -> dict[str, int]:
         report = {"expired": len(closed), "escalated": len(moved) - len(closed), "woken": len(ready)}
         record_tick(conn, "escalate", report)
     ring_ready(inst, ready)
+    _tell(inst)
     return report
+
+
+def _tell(inst: Installation) -> None:
+    if inst.config.channels:
+        # Here and not above: sending brings LangGraph with it, through the outbox.
+        from celegraph.tasks.notices import tell_beside
+
+        tell_beside(inst)
 
 
 def _cancel_quietly(conn: Conn, question: Moved) -> None:

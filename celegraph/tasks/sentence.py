@@ -234,9 +234,10 @@ def _question(seen: Picture, q: Question) -> str:
 
 
 def _overdue(seen: Picture) -> str:
-    if any(q.deadline_in_s is not None and q.deadline_in_s <= 0 for q in seen.open):
+    late = [q for q in seen.open if q.deadline_in_s is not None and q.deadline_in_s <= 0]
+    if any(q.silence is not None for q in late):
         return "the escalation tick on beat closes what is past its deadline"
-    return ""
+    return "silence is no answer to it: the escalation tick on beat brings it up again" if late else ""
 
 
 def _answered(seen: Picture) -> str:

@@ -20,6 +20,7 @@ from celegraph.tasks import drain, periodic, queues, revoke
 from celegraph.tasks.fitness import check_worker
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.quiet import quieten
+from celegraph.tasks.telling import finish_telling
 
 logger = logging.getLogger("celegraph")
 
@@ -48,6 +49,7 @@ def connect_signals() -> None:
         (signals.worker_ready, _ready),
         (signals.worker_shutting_down, _shutting_down),
         (signals.worker_shutdown, _shutdown),
+        (signals.worker_process_shutdown, _process_shutdown),
         (signals.beat_init, _beat_init),
         (signals.beat_embedded_init, _beat_init),
         (signals.task_revoked, revoke.revoked),
@@ -131,3 +133,9 @@ class DrainStep(bootsteps.StartStopStep):
 def _shutdown(**_: Any) -> None:
     _pause.set()
     drain.dispose()
+    finish_telling()
+
+
+def _process_shutdown(**_: Any) -> None:
+    """In a pool child that is asked to stop."""
+    finish_telling()

@@ -10,6 +10,7 @@ from typing import Any
 
 from celery import Celery
 
+from celegraph.agent.effect import NOTICE
 from celegraph.agent.spec import Agent
 from celegraph.config import parse_duration
 from celegraph.ledger import approvals, runs
@@ -139,6 +140,14 @@ class Driven:
     @property
     def effects(self) -> list[Act]:
         """Every effect of the run, in the order they were reserved; results as the agent got them."""
+        return [act for act in self._acts() if not act.tool.startswith(NOTICE)]
+
+    @property
+    def notices(self) -> list[Act]:
+        """What people were to be told about its questions; nothing is sent here."""
+        return [act for act in self._acts() if act.tool.startswith(NOTICE)]
+
+    def _acts(self) -> list[Act]:
         with ledger(self.installation.config) as conn:
             return [
                 Act(

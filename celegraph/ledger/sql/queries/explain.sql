@@ -21,6 +21,7 @@ SELECT at, (data ->> 'step')::integer AS step, coalesce(data -> 'next', '[]') AS
 -- name: questions
 -- What people still have to answer, and answers that no attempt has taken in yet.
 SELECT approval_id, kind, tool, idempotency_key AS key, status, created_at, deadline_at, decided_at, decided_by,
+       silence,
        extract(epoch FROM ledger_now() - created_at)::double precision AS open_for_s,
        extract(epoch FROM deadline_at - ledger_now())::double precision AS deadline_in_s
   FROM approvals
@@ -33,4 +34,6 @@ SELECT idempotency_key AS key, tool, step, attempts, owner,
        extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s
   FROM effects
  WHERE run_id = %(run_id)s AND status = 'pending' AND doubt_after IS NOT NULL
+   -- No run waits for the notices about its questions.
+   AND tool NOT LIKE 'notify:%%'
  ORDER BY created_at, idempotency_key;

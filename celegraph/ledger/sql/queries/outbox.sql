@@ -2,13 +2,14 @@
 -- (nothing) -> pending, attempts 0: an intent.  The trigger on checkpoint_writes releases it with its
 -- node's own writes.  A later pass through the node takes an unreleased intent over.
 WITH lease AS (
-    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+    SELECT l.epoch, r.read_only FROM run_leases l JOIN runs r USING (run_id)
+     WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s FOR SHARE OF l
 ), effect AS (
     INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, mode, attempts,
                          task_id, execution)
     SELECT %(key)s, %(run_id)s, %(step)s, %(tool)s, %(slot)s, %(args_hash)s, %(args)s::jsonb, 'outbox', 0,
            %(task_id)s, %(execution)s
-      FROM lease
+      FROM lease WHERE NOT read_only
     ON CONFLICT (idempotency_key) DO UPDATE SET task_id = excluded.task_id, execution = excluded.execution
      WHERE effects.released_at IS NULL AND effects.status = 'pending'
     RETURNING *
@@ -17,7 +18,7 @@ WITH lease AS (
     SELECT run_id, %(epoch)s, 'effect enqueued', jsonb_build_object('key', idempotency_key, 'tool', tool,
            'step', step, 'slot', slot) FROM effect
 )
-SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
+SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT read_only FROM lease) AS read_only, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: drop_stale
 -- Intents of earlier passes through this task: the pass whose writes are about to become durable did not
