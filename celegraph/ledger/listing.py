@@ -17,7 +17,6 @@ from psycopg import errors as pg
 
 from celegraph.config import Config
 from celegraph.errors import ReadTooSlow, RunNotFound
-from celegraph.ledger.approvals import Approval
 from celegraph.ledger.connect import Conn, ledger
 from celegraph.ledger.queries import load
 from celegraph.ledger.runs import Event
@@ -101,17 +100,6 @@ class Count:
 
     open: int
     overdue: int
-
-
-@dataclass(frozen=True)
-class AskedBefore:
-    """The question before this one in the same place of the run."""
-
-    args: Any
-    status: str
-    decided_by: str | None
-    decided_at: datetime | None
-    note: str | None
 
 
 @dataclass(frozen=True)
@@ -200,19 +188,6 @@ def inbox_count(
     row = conn.execute(Q.inbox_count, params).fetchone()
     assert row is not None
     return Count(**row)
-
-
-def asked_before(conn: Conn, approval: Approval) -> AskedBefore | None:
-    """The question that this one repeats."""
-    params = {
-        "run_id": approval.run_id,
-        "kind": approval.kind,
-        "ask": approval.ask,
-        "interrupt_id": approval.interrupt_id,
-        "key": approval.idempotency_key,
-    }
-    row = conn.execute(Q.asked_before, params).fetchone()
-    return AskedBefore(**row) if row else None
 
 
 def call_state(conn: Conn, key: str | None) -> CallState | None:

@@ -119,7 +119,9 @@ def _decide(
         won = resolve_question(conn, asked, verb, value, ref=ref, by=by, note=note)
         return _what_stands(conn, approval_id, won)
     if ref is not None:
-        raise DecisionRefused(approval_id, "ref= goes with the answer to a doubt, and only with it")
+        raise DecisionRefused(
+            approval_id, "ref= goes with the answer to a doubt, and only with it", field="ref"
+        )
     status = "rejected" if verb == "reject" else "approved"
     decision: dict[str, Any] = {"verb": verb}
     new_args, new_hash = None, None

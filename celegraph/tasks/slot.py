@@ -107,8 +107,8 @@ class Slot:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run on the slot's loop.  Whatever escapes makes the slot unusable."""
         try:
-            # In the caller's context, not in the runner's own from when it was made: what a framework keeps there
-            # (Flask's application, a tracer's span) is around the nodes as it is around any task.
+            # In the caller's context, not in the runner's own from when it was made: what a framework keeps
+            # there (Flask's application, a tracer's span) is around the nodes as around any task.
             return self.runner.run(work, context=contextvars.copy_context())
         except BaseException:
             self.discard()

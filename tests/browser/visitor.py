@@ -80,7 +80,7 @@ class Visitor:
         """Approve with another value of one argument."""
         self.page.get_by_text("Change the arguments and approve").first.click()
         self.page.get_by_label(argument).fill(value)
-        self.page.get_by_role("button", name="Approve with these arguments").click()
+        self.page.get_by_role("button", name="Change and approve").click()
 
     def another_tab(self) -> Visitor:
         """The same person, the same page, a second tab."""

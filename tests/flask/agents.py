@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, TypedDict
 
 import flask
@@ -106,7 +107,7 @@ def chain(**nodes: Any) -> StateGraph[State, None, State, State]:
     names = [START, *nodes, END]
     for name, node in nodes.items():
         builder.add_node(name, node)
-    for before, after in zip(names, names[1:], strict=False):
+    for before, after in pairwise(names):
         builder.add_edge(before, after)
     return builder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from celegraph.agent.actions import Review, review_of
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.states import STATUSES
 
@@ -39,6 +40,13 @@ ANSWERS: Final = {
     "happened": "It happened",
     "did_not_happen": "It did not happen",
     "skip": "Skip it",
+}
+
+REVIEW_VERBS: Final = {
+    "approve": "call it as it is",
+    "edit": "call it with changed arguments",
+    "reject": "do not call it",
+    "respond": "answer in its place",
 }
 
 RUN_VERBS: Final = {
@@ -78,9 +86,22 @@ def verbs(asked: Approval) -> tuple[str, ...]:
     """The answers that this question takes."""
     if asked.kind == "doubt":
         return tuple(ANSWERS)
-    if asked.kind == "interrupt" and asked.args_hash is not None:
+    if asked.kind != "interrupt":
+        return ("approve", "reject")
+    if asked.args_hash is not None:
         return ("approve", "edit", "reject")
-    return ("approve", "reject", "answer") if asked.kind == "interrupt" else ("approve", "reject")
+    review = review_of(asked.args)
+    return ("approve", "reject", "answer") if review is None else _verbs_of(review)
+
+
+def _verbs_of(review: Review) -> tuple[str, ...]:
+    """What the author of the tools allows: for all calls at once, and for each of several."""
+    for_all = [set(action.allowed) for action in review.actions]
+    common = set.intersection(*for_all)
+    if len(review.actions) > 1:
+        return (*(verb for verb in ("approve", "reject") if verb in common), "each")
+    words = {"approve": "approve", "edit": "edit", "reject": "reject", "respond": "answer"}
+    return tuple(ours for theirs, ours in words.items() if theirs in common)
 
 
 def consequences(asked: Approval) -> list[Consequence]:
@@ -116,6 +137,9 @@ def _on_answers(asked: Approval) -> list[Consequence]:
             Consequence("Change and approve", "The same with the arguments as you have changed them."),
             Consequence("Reject", "The run goes on, and the agent is told no."),
         ]
+    review = review_of(asked.args)
+    if review is not None:
+        return [_ON_REVIEW[verb] for verb in _verbs_of(review)]
     return [
         Consequence("Approve", "The run goes on with a yes."),
         Consequence("Reject", "The run goes on with a no."),
@@ -123,17 +147,26 @@ def _on_answers(asked: Approval) -> list[Consequence]:
     ]
 
 
+_ON_REVIEW: Final = {
+    "approve": Consequence("Approve", "The tools are called as shown."),
+    "edit": Consequence(
+        "Change and approve", "The tool is called with the arguments as you have changed them."
+    ),
+    "reject": Consequence("Reject", "Nothing is called; the model is told no, with your note."),
+    "answer": Consequence("Answer", "The tool is not called; the model gets your words as its result."),
+    "each": Consequence("One by one", "Each call as you decide on it."),
+}
 _SILENCE: Final = {
     "reject": "The run goes on as after a no. The record says expired, not that anybody refused.",
     "cancel": "The run is cancelled.",
-    "approve": "The run goes on as after a yes. The record says that nobody answered.",
+    "approve": "It counts as approved, by the policy and by nobody.",
     "read_only": "The run goes on read-only: it looks things up and changes nothing in the world.",
-    "escalate": "The next in the chain is asked.",
 }
 
 
 def _on_silence(asked: Approval) -> list[Consequence]:
     if asked.deadline_at is None:
         return [Consequence("Nobody answers", "The run waits; there is no deadline.")]
-    means = str(asked.policy.get("on_timeout") or "reject")
-    return [Consequence("Nobody answers in time", _SILENCE.get(means, f"The policy says {means}."))]
+    if asked.silence is None:
+        return [Consequence("Nobody answers in time", "It stays open, and people are reminded of it.")]
+    return [Consequence("Nobody answers in time", _SILENCE[asked.silence])]

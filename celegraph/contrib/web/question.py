@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from celegraph.agent.actions import review_of
 from celegraph.contrib.web.problems import NotFound
 from celegraph.contrib.web.shown import Excerpt, excerpt, one_line
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import decode_result
-from celegraph.ledger.listing import AskedBefore
 
 # Rows of a table and letters of a value; everything is in the full text.
 _MOST_ROWS = 60
@@ -47,18 +47,40 @@ def bound_args(asked: Approval) -> Any:
     return decode_result(asked.args) if is_call else asked.args
 
 
-def subjects(asked: Approval, before: AskedBefore | None) -> list[Subject]:
+def subjects(asked: Approval) -> list[Subject]:
     """What is to be decided, as tables."""
     value = bound_args(asked)
     if asked.kind == "drift" and isinstance(value, dict):
         return [_table(asked.tool, value.get("now"), value.get("recorded"), "Recorded call")]
-    if isinstance(value, dict) and isinstance(value.get("action_requests"), list):
-        return [_action(action) for action in value["action_requests"]]
+    review = review_of(value) if asked.args_hash is None else None
+    if review is not None:
+        return [_table(action.name, action.args, None, "") for action in review.actions]
     # A plain interrupt's text is the prompt already.
     if asked.args_hash is None and (value is None or isinstance(value, str)):
         return []
-    earlier = decode_result(before.args) if before is not None and asked.args_hash is not None else None
-    return [_table(asked.tool, value, earlier if isinstance(earlier, dict) else None, "Before")]
+    return [_table(asked.tool, value, _before(asked), "Before")]
+
+
+def decided_before(asked: Approval) -> str | None:
+    """How this was decided when it was asked the last time: "approved by ada"."""
+    previous = asked.previous if isinstance(asked.previous, Mapping) else {}
+    status, by = previous.get("status"), previous.get("by")
+    return one_line(f"{status} by {by}" if by else status) if status else None
+
+
+def _before(asked: Approval) -> Any:
+    """The arguments that were decided on when this was asked the last time."""
+    encoded = asked.previous.get("args") if isinstance(asked.previous, Mapping) else None
+    return decode_result(encoded) if encoded is not None else None
+
+
+def editable_args(asked: Approval) -> Mapping[str, Any]:
+    """The arguments of the one call in question, by name."""
+    value = bound_args(asked)
+    review = review_of(value) if asked.args_hash is None else None
+    if review is not None:
+        return review.actions[0].args if len(review.actions) == 1 else {}
+    return value if isinstance(value, Mapping) else {}
 
 
 def full_text(asked: Approval, part: str) -> str | None:
@@ -71,14 +93,6 @@ def must_have(found: str | None) -> str:
     if found is None:
         raise NotFound("text")
     return found
-
-
-def _action(action: Any) -> Subject:
-    """One of the calls that LangChain's human-in-the-loop middleware asks about at once."""
-    if not isinstance(action, dict):
-        return _table(None, action, None, "")
-    name = action.get("name") or action.get("action")
-    return _table(str(name) if name else None, action.get("args", action), None, "")
 
 
 def _table(title: str | None, value: Any, before: Any, before_title: str) -> Subject:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from celegraph.contrib.web import access, labels
 from celegraph.contrib.web.addresses import effect_key_of, run_id_of, segment
-from celegraph.contrib.web.deciding import LONGEST_NOTE, LONGEST_REF, form_text
+from celegraph.contrib.web.deciding import LONGEST_REF, form_text
 from celegraph.contrib.web.exchange import PageRequest, PageResponse
 from celegraph.contrib.web.problems import BadRequest, NotFound
 from celegraph.ledger import effects, listing
 from celegraph.ledger.runs import Run
 from celegraph.ledger.states import ARROWS
+from celegraph.ledger.values import MAX_NOTE
 from celegraph.tasks import control
 from celegraph.tasks.resolve import ANSWERS, resolve_effect
 
@@ -37,7 +38,7 @@ def act(pages: Pages, request: PageRequest) -> PageResponse:
     verb = request.form.get("verb", "")
     if verb not in labels.RUN_VERBS:
         raise BadRequest("This form names nothing that can be done to a run. Reload the run and try again.")
-    why = form_text(request.form, "note", LONGEST_NOTE)
+    why = form_text(request.form, "note", MAX_NOTE)
     _DO[verb](run_id, viewer.name, f"{verb} asked by {viewer.name}" + (f": {why}" if why else ""))
     return _back(pages, request, run_id, verb)
 
@@ -71,7 +72,7 @@ def resolve(pages: Pages, request: PageRequest) -> PageResponse:
         answer,
         by=viewer.name,
         ref=form_text(request.form, "ref", LONGEST_REF) or None,
-        note=form_text(request.form, "note", LONGEST_NOTE) or None,
+        note=form_text(request.form, "note", MAX_NOTE) or None,
     )
     return _back(pages, request, run_id, "resolve")
 

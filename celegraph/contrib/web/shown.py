@@ -45,7 +45,7 @@ def visible(text: str) -> str:
 
 
 def stored(value: object, text: str | None, cut: bool) -> Excerpt:
-    """A value in the ledger's encoding, or, when it is too long to be read here, the beginning of its text."""
+    """A value in the ledger's encoding, or of one that is too long the beginning of its text."""
     if cut or value is None:
         return Excerpt(visible(text or ""), more=1 if cut else 0)
     return excerpt(decode_result(value))  # type: ignore[arg-type]  # what jsonb holds is JSON
@@ -93,6 +93,7 @@ def short_id(text: str) -> str:
 FILTERS: dict[str, Any] = {
     "excerpt": excerpt,
     "stored": stored,
+    "tojson_plain": as_json,
     "visible": visible,
     "one_line": one_line,
     "when": when,

@@ -55,15 +55,6 @@ SELECT count(*) AS open, count(*) FILTER (WHERE deadline_at <= ledger_now()) AS 
            AND (NOT %(overdue)s OR a.deadline_at <= ledger_now())
          LIMIT %(most)s) AS found;
 
--- name: asked_before
--- The question that this one asks again, if there was one.
-SELECT args, status, decided_by, decided_at, note
-  FROM approvals
- WHERE run_id = %(run_id)s AND kind = %(kind)s AND ask < %(ask)s
-   AND interrupt_id IS NOT DISTINCT FROM %(interrupt_id)s
-   AND idempotency_key IS NOT DISTINCT FROM %(key)s
- ORDER BY ask DESC LIMIT 1;
-
 -- name: effect_of
 -- What the approved call has come to.  Neither arguments nor result.
 SELECT idempotency_key, tool, status, provider_ref, attempts, updated_at,
