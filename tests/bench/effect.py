@@ -93,7 +93,8 @@ class Measured:
         await conn.execute(_RECORD, {"n": n})
 
 
-def _committed(conn: psycopg.Connection[Any]) -> int:
+def committed(conn: psycopg.Connection[Any]) -> int:
+    """Write transactions that the cluster has begun so far."""
     # Every transaction that writes takes the next id; exact, and not delayed like the statistics views.
     row = conn.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
     assert row is not None
@@ -105,9 +106,9 @@ def commits_per_effect(url: str, effects: int) -> float:
     with psycopg.connect(url, autocommit=True) as conn:
         counts = []
         for number in (effects, 2 * effects):
-            before = _committed(conn)
+            before = committed(conn)
             _run(url, number)
-            counts.append(_committed(conn) - before)
+            counts.append(committed(conn) - before)
     return (counts[1] - counts[0]) / effects
 
 
