@@ -4,9 +4,9 @@ BIN := .venv/bin
 N ?= 100
 SEED ?= 1
 
-.PHONY: help demo dev test check crash crash-effects bench-effect bench-run clean
+.PHONY: help demo dev shop-django shop-flask test browser check crash crash-effects bench-effect bench-run clean
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: .venv/.ready  ## the support agent under kill -9, live in the terminal
 	@$(BIN)/celegraph demo
@@ -14,8 +14,17 @@ demo: .venv/.ready  ## the support agent under kill -9, live in the terminal
 dev: .venv/.ready  ## the same left running, with Flower, to play with
 	@$(BIN)/celegraph dev
 
+shop-django: .venv/.ready  ## a Django shop whose refunds you decide in the browser
+	@$(BIN)/python -m examples.django_shop
+
+shop-flask: .venv/.ready  ## the same shop in Flask
+	@$(BIN)/python -m examples.flask_shop
+
 test: .venv/.ready  ## the whole suite, on a real PostgreSQL and a real Valkey
-	@$(BIN)/python -m pytest -n 4
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+browser: .venv/.ready  ## both shops in a real browser; pictures in .celegraph/pictures (needs chromium)
+	@$(BIN)/python -m pytest tests/browser
 
 check: .venv/.ready  ## format, lint, types, import arrows
 	$(BIN)/ruff format --check .
