@@ -9,8 +9,9 @@ from django.test import Client
 from django.urls import reverse
 
 import celegraph
-from celegraph.contrib.django.models import Effect
+from celegraph.contrib.django.models import Effect, Run
 from tests.django.people import logged_in, person
+from tests.django.project.shop.models import Order
 from tests.django.runs import doubted, put, waiting_run
 
 _RUNS = "admin:celegraph_run_changelist"
@@ -189,3 +190,26 @@ def one_agent() -> dict[str, Any]:
         "page": client.get(reverse("celegraph:run", args=[other])).status_code,
         "after": [celegraph.get_run(theirs).status, celegraph.get_run(other).status],
     }
+
+
+def session() -> dict[str, str]:
+    """The cookie of somebody who may decide, and a question for them."""
+    asked = celegraph.list_approvals(run_id=waiting_run())[0]
+    client = logged_in(person("view_run", "decide_approval", name="mia"))
+    return {"cookie": client.cookies["sessionid"].value, "approval": asked.approval_id}
+
+
+def seen(*run_ids: str) -> dict[str, list[Any]]:
+    """Of each run: whether its order is there, and its status."""
+    return {
+        run_id: [
+            Order.objects.filter(number=run_id).exists(),
+            Run.objects.filter(pk=run_id).values_list("status", flat=True).first(),
+        ]
+        for run_id in run_ids
+    }
+
+
+def decided_by(approval_id: str) -> str | None:
+    """Who answered."""
+    return celegraph.get_approval(approval_id).decided_by
