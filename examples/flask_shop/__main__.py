@@ -6,7 +6,7 @@ from examples.shop.stage import Shop, play
 
 SHOP = Shop(
     name="Flask shop",
-    app="examples.flask_shop.app",
+    app="examples.flask_shop.app:celery",
     prepare=[
         ["-m", "celegraph", "-A", "examples.flask_shop.app:celery", "migrate"],
         ["-m", "examples.flask_shop.open_shop"],

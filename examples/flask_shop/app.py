@@ -1,4 +1,4 @@
-"""The Flask app; `celery -A examples.flask_shop.app` finds its Celery app."""
+"""The Flask app; its Celery app is found by `celery -A examples.flask_shop.app:celery`."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Visitor:
     def answer(self, verb: str, *, note: str = "", twice: bool = False) -> None:
         """With one of the question's buttons, perhaps by a double click."""
         if note:
-            self.page.get_by_label("Note").fill(note)
+            self.page.get_by_label("Note").first.fill(note)
         _click(self.page.get_by_role("button", name=verb, exact=True), twice=twice)
 
     def change(self, argument: str, value: str) -> None:

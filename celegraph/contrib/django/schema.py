@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 from django.apps.registry import Apps
@@ -28,6 +29,12 @@ def migrate_ledger(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     if schema_editor.connection.alias == ledger_alias():
         config = ledger_config()
         migrate(config.database_url, config.schema_name)
+
+
+def after_the_one_before(file: str) -> list[tuple[str, str]]:
+    """The dependencies of a migration: the one whose number comes before, as for the ledger's own."""
+    names = sorted(path.stem for path in Path(file).parent.glob("0*.py"))
+    return [("celegraph", names[names.index(Path(file).stem) - 1])]
 
 
 def keep_ledger(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
