@@ -5,9 +5,9 @@ N ?= 100
 SEED ?= 1
 MINUTES ?= 10
 
-.PHONY: help demo dev test check chaos crash crash-effects recovery bench-effect bench-pages bench-run clean
+.PHONY: help demo dev shop-django shop-flask test browser check chaos crash crash-effects recovery bench-effect bench-pages bench-run clean
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: .venv/.ready  ## the support agent under kill -9, live in the terminal
 	@$(BIN)/celegraph demo
@@ -15,8 +15,17 @@ demo: .venv/.ready  ## the support agent under kill -9, live in the terminal
 dev: .venv/.ready  ## the same left running, with Flower, to play with
 	@$(BIN)/celegraph dev
 
+shop-django: .venv/.ready  ## a Django shop whose refunds you decide in the browser
+	@$(BIN)/python -m examples.django_shop
+
+shop-flask: .venv/.ready  ## the same shop in Flask
+	@$(BIN)/python -m examples.flask_shop
+
 test: .venv/.ready  ## the whole suite, on a real PostgreSQL and a real Valkey
-	@$(BIN)/python -m pytest -n 4
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+browser: .venv/.ready  ## both shops in a real browser; pictures in .celegraph/pictures (needs chromium)
+	@$(BIN)/python -m pytest tests/browser
 
 check: .venv/.ready  ## format, lint, types, import arrows
 	$(BIN)/ruff format --check .

@@ -118,7 +118,7 @@ def rung(conn: Conn, run_ids: Sequence[str]) -> None:
     conn.execute(Q.rung, {"run_ids": list(run_ids)})
 
 
-def get_run(conn: Conn, run_id: str) -> Run:
+def get_run(conn: AnyConn, run_id: str) -> Run:
     """The run, or `RunNotFound`."""
     row = conn.execute(Q.get, {"run_id": run_id}).fetchone()
     if row is None:
@@ -156,7 +156,7 @@ def record_event(conn: Conn, run_id: str, kind: str, data: Mapping[str, Any]) ->
     conn.execute(Q.record_event, {"run_id": run_id, "kind": kind, "data": json.dumps(data)})
 
 
-def cancel(conn: Conn, run_id: str, reason: str) -> str:
+def cancel(conn: AnyConn, run_id: str, reason: str) -> str:
     """Any unfinished status -> cancelled, at once or by the running owner at its next step.
 
     Returns the status after the request: "cancelled", or "running" while the owner is still at it.
@@ -171,7 +171,7 @@ def cancel(conn: Conn, run_id: str, reason: str) -> str:
     return "cancelled" if conn.execute(Q.cancel_resting, params).fetchone() else "running"
 
 
-def pause(conn: Conn, run_id: str, reason: str) -> str:
+def pause(conn: AnyConn, run_id: str, reason: str) -> str:
     """ready | waiting -> paused, at once; running -> paused by the owner at its next step.
 
     Returns the status after the request: "paused", or "running".  Decisions made meanwhile are kept.
@@ -189,7 +189,7 @@ def pause(conn: Conn, run_id: str, reason: str) -> str:
     raise RunMoved(run_id, "pause", run.status)
 
 
-def make_ready(conn: Conn, run_id: str, verb: str, by: str | None = None) -> str:
+def make_ready(conn: AnyConn, run_id: str, verb: str, by: str | None = None) -> str:
     """failed -> ready (retry), quarantined -> ready (release), paused -> ready (resume).
 
     Returns the status after it: "ready", or for a pause that was asked for and taken back in time the

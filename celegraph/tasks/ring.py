@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from celery.app.task import Task
@@ -19,6 +19,7 @@ from redis.retry import Retry
 
 from celegraph.ledger import runs
 from celegraph.ledger.connect import ledger
+from celegraph.ledger.sweep import wake
 from celegraph.tasks import queues
 from celegraph.tasks.broker import hang_up
 from celegraph.tasks.installation import Installation
@@ -184,6 +185,30 @@ def ring_ready(inst: Installation, run_ids: Sequence[str]) -> None:
     if taken:
         with ledger(inst.config) as conn:
             runs.rung(conn, taken)
+
+
+def wake_and_ring(inst: Installation, run_id: str) -> None:
+    """After a decision or an answer is committed: make its run ready and ring."""
+
+    def wake_it() -> bool:
+        with ledger(inst.config) as conn:
+            return wake(conn, run_id)
+
+    _after_commit(inst, run_id, wake_it)
+
+
+def ring_after_commit(inst: Installation, run_id: str) -> None:
+    """After somebody's change that made the run ready is committed."""
+    _after_commit(inst, run_id, lambda: True)
+
+
+def _after_commit(inst: Installation, run_id: str, due: Callable[[], bool]) -> None:
+    try:
+        if due():
+            ring_ready(inst, [run_id])
+    except Exception as error:
+        # The change is committed; failing the caller now would say that it is not.  The sweep rings.
+        logger.warning("run not woken at once", extra={"run_id": run_id, "error": type(error).__name__})
 
 
 def depth(inst: Installation) -> int | None:
