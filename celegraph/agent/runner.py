@@ -56,6 +56,7 @@ from celegraph.ledger.values import clean_json
 logger = logging.getLogger("celegraph")
 
 CANCEL = "cancelled on request"
+PAUSE = "paused on request"
 
 
 @dataclass
@@ -93,6 +94,8 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
         return outcome
     finally:
         attempt.over = True
+        if attempt.stream is not None:
+            attempt.stream.close()
         leave()
 
 
@@ -110,6 +113,9 @@ async def _advance(go: _Drive) -> Outcome:
     attempt = go.attempt
     if attempt.run.cancel_requested_at is not None:
         return Cancelled(CANCEL)
+    if attempt.run.pause_requested_at is not None:
+        # Asked of an owner that died: settle finds the request and holds the run.
+        return Drained(PAUSE)
     if attempt.epoch > 1:
         for effect in await effects.of_run(attempt.pen, attempt.run_id):
             attempt.effects.put(effect)
@@ -217,8 +223,10 @@ def _asks(attempt: Attempt, situation: Situation, refused: dict[str, str] | None
     for interrupt in situation.interrupts:
         known = situation.questions.get(interrupt.id)
         if known is None or known.status == "cancelled" or interrupt.id in (refused or {}):
-            note = (refused or {}).get(interrupt.id)
-            asks.append(ask_for(attempt, interrupt, (known.ask if known else 0) + 1, note))
+            number = (known.ask if known else 0) + 1
+            why = (refused or {}).get(interrupt.id)
+            node = situation.asker(interrupt)
+            asks.append(ask_for(attempt, interrupt, number, node=node, refused=why))
     return tuple(asks)
 
 

@@ -21,7 +21,7 @@ def dispatch(inst: Installation) -> DispatchReport:
     slot = current_slot(inst.config)
 
     async def work(slot: Slot) -> DispatchReport:
-        return await dispatch_once(await slot.ready_pen(), inst.config)
+        return await dispatch_once(await slot.ready_pen(), inst.config, inst.policy_for)
 
     report = slot.run(work(slot))
     _note(inst, "dispatch", report.counts())

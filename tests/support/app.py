@@ -14,12 +14,16 @@ from typing import Any
 from celery import Celery
 
 import celegraph
+from celegraph import Agent
 
 AGENTS = "CELEGRAPH_TEST_AGENTS"
 CELERY = "CELEGRAPH_TEST_CELERY"
 
 # By name: the test's own process starts runs like a web process, without LangGraph.
 NAMES = ("retried", "awaited", "looked_up", "asked", "approved", "steps")
+HANGING = ("searching", "blocking", "starving", "paid_killing", "refused", "fifty")
+# Two seconds of silence are a hang of these.
+TALKING = ("standing", "beating")
 ODD = ("failing", "flaky", "exiting", "exiting_awaited", "eating", "eating_awaited", "killing", "deadlined")
 
 TELLING = ("telling", "told_by_many", "told_within", "told_again", "told_on_record", "told_at_length")
@@ -48,7 +52,9 @@ def make_app(
     ours |= {name: f"tests.support.odd:{name}" for name in ODD}
     ours |= {name: celegraph.Agent(graph=f"tests.support.telling:{name}", stream=True) for name in TELLING}
     ours["reticent"] = "tests.support.telling:telling"
-    celegraph.install(app, agents=ours | dict(agents or {}))
+    ours |= {name: f"tests.support.hanging:{name}" for name in HANGING}
+    talking = {name: Agent(graph=f"tests.support.hanging:{name}", heartbeat_timeout="2s") for name in TALKING}
+    celegraph.install(app, agents=ours | talking | dict(agents or {}))
     return app
 
 
