@@ -1,14 +1,15 @@
-"""LangGraph's saver on the pen, with two things remembered on the way.
+"""LangGraph's saver on the pen: a step's writes and its checkpoint are one transaction.
 
-Where each subgraph was called (its step and path in the parent), which makes a call's identity
-independent of checkpoint ids; and the head of the run, so that a worker whose clock is behind is
-refused instead of hiding its own progress.
+Two things are remembered on the way.  Where each subgraph was called (its step and path in the
+parent), which makes a call's identity independent of checkpoint ids; and the head of the run, so
+that a worker whose clock is behind is refused instead of hiding its own progress.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.runtime import ExecutionInfo
 
+from celegraph.agent.held import HeldWrites, TaskWrites
 from celegraph.agent.place import current_execution
 from celegraph.errors import CelegraphError
 from celegraph.ledger.pen import Pen
@@ -89,8 +91,7 @@ class Saver(AsyncPostgresSaver):
         self.head: list[CheckpointTuple | None] = [None]
         self.touched = [False]
         self.before_writes: list[Callable[[str], Awaitable[None]]] = []
-        self.writing: set[asyncio.Future[None]] = set()
-        self.unwritten: list[BaseException] = []
+        self.held = HeldWrites()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As LangGraph's; remembers the root's head and where a subgraph is called from."""
@@ -109,7 +110,8 @@ class Saver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """As LangGraph's; refuses a checkpoint that would sort before its own parent."""
+        """As LangGraph's, together with the writes of its step; refuses a checkpoint that would sort before
+        its own parent."""
         self.touched[0] = True
         parent = config["configurable"].get("checkpoint_id")
         if parent is not None and checkpoint["id"] <= parent:
@@ -117,8 +119,11 @@ class Saver(AsyncPostgresSaver):
                 "the clock of this worker is behind the clock that wrote the run's newest checkpoint;"
                 " synchronise the hosts' clocks"
             )
-        await self._after_writes()
-        return await super().aput(config, checkpoint, metadata, new_versions)
+        with self.held.sending(await self.held.before_checkpoint()) as riders:
+            async with self._one_transaction():
+                for writes in riders:
+                    await super().aput_writes(*writes.arguments)
+                return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self,
@@ -127,28 +132,37 @@ class Saver(AsyncPostgresSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """As LangGraph's; who must act before a task's writes become durable acts first."""
+        """As LangGraph's; who must act before a task's writes become durable acts first, and the writes of a
+        finished task wait a moment for the checkpoint that they can go with."""
         # Before anything is awaited: the step's checkpoint is sent right behind.
-        done = asyncio.get_running_loop().create_future()
-        self.writing.add(done)
-        try:
+        mine = self.held.announce(TaskWrites(config, writes, task_id, task_path))
+        with self.held.accounted(mine):
             for hook in self.before_writes:
                 await hook(task_id)
-            await super().aput_writes(config, writes, task_id, task_path)
-        except BaseException as error:
-            self.unwritten.append(error)
-            raise
-        finally:
-            self.writing.discard(done)
-            done.set_result(None)
+            if not await self.held.rode_along(mine):
+                with self.held.sending([mine]):
+                    await super().aput_writes(config, writes, task_id, task_path)
 
-    async def _after_writes(self) -> None:
-        """A checkpoint comes after its step's writes, or not at all.
+    @asynccontextmanager
+    async def _one_transaction(self) -> AsyncIterator[None]:
+        """Everything the saver sends inside is one pipeline, and so one implicit transaction."""
+        async with super()._cursor(pipeline=True) as cursor:
+            token = _shared_cursor.set(cursor)
+            try:
+                yield
+            finally:
+                _shared_cursor.reset(token)
 
-        LangGraph sends both at once.  With the checkpoint the node is durable and never runs again, and
-        only its writes release its intents: a process that died between the two would lose them.
-        """
-        for writes in tuple(self.writing):
-            await asyncio.shield(writes)
-        if self.unwritten:
-            raise self.unwritten[0]
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Any]:
+        # Private in LangGraph (see tests/contracts): there is no other way to make its two statements one
+        # transaction, short of writing its SQL again.
+        shared = _shared_cursor.get()
+        if shared is not None:
+            yield shared
+        else:
+            async with super()._cursor(pipeline=pipeline) as cursor:
+                yield cursor
+
+
+_shared_cursor: ContextVar[Any] = ContextVar("celegraph_saver_cursor", default=None)
