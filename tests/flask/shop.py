@@ -103,16 +103,24 @@ class Visitor:
     def __init__(self, shop: Shop, name: str):
         self.client = shop.app.test_client()
         self.headers = {"X-Person": name} if name else {}
+        self.token: str | None = None
 
     def get(self, path: str, **headers: str) -> TestResponse:
         """GET under the blueprint."""
         return self.client.get(_under(path), headers=self.headers | headers)
 
+    def open(self, path: str) -> TestResponse:
+        """Load a page and leave it open in a tab: its form can be sent later, whatever has changed."""
+        shown = self.get(path)
+        if found := _TOKEN.search(shown.text):
+            self.token = found[1]
+        return shown
+
     def post(self, path: str, form: dict[str, Any], *, page: str | None = None) -> TestResponse:
-        """POST with the token of `page`'s form (by default the token of any form)."""
-        shown = self.get(page or path.removesuffix("/decide").removesuffix("/act").removesuffix("/resolve"))
-        found = _TOKEN.search(shown.text)
-        fields = {**form, "celegraph_token": found[1]} if found else form
+        """POST the form of a page that is open, or of `page` (by default the one that it belongs to)."""
+        if self.token is None:
+            self.open(page or path.removesuffix("/decide").removesuffix("/act").removesuffix("/resolve"))
+        fields = {**form, "celegraph_token": self.token} if self.token else form
         return self.client.post(_under(path), data=fields, headers=self.headers)
 
     def decide(self, asked: Approval, verb: str, **fields: Any) -> TestResponse:

@@ -61,6 +61,7 @@ def question_context(conn: Conn, asked: Approval) -> dict[str, Any]:
     verbs = labels.verbs(asked)
     return {
         "asked": asked,
+        "asked_by": asked.asked.get("node") if isinstance(asked.asked, dict) else None,
         "decided_before": decided_before(asked),
         "review": review_of(asked.args) if "each" in verbs else None,
         "call": call,

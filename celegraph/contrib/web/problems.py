@@ -115,9 +115,11 @@ def problem_of(error: BaseException) -> Problem | None:
             now = f"It is {error.status} now." if error.status else "It has moved on."
             return Problem(409, "Nothing was changed", f"The run cannot {error.verb} any more. {now}")
         case NotResolvable():
-            return Problem(409, "Nothing was changed", f"{str(error)[0].upper()}{str(error)[1:]}.")
-        case errors.DecisionRefused() | errors.InvalidValue():
-            return Problem(422, "Nothing was changed", f"{error.problem[0].upper()}{error.problem[1:]}.")
+            return Problem(409, "Nothing was changed", _sentence(str(error)))
+        case errors.DecisionRefused():
+            return Problem(422, "Nothing was changed", _sentence(error.problem))
+        case errors.InvalidValue():
+            return Problem(422, "Nothing was changed", _sentence(f"{error.path} {error.problem}"))
         case errors.LinkExpired():
             return Problem(
                 410,
@@ -143,3 +145,7 @@ def problem_of(error: BaseException) -> Problem | None:
             "Nothing was changed. Wait a moment and load this page again.",
         )
     return None
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
