@@ -12,6 +12,8 @@ TASKS = "__pregel_tasks"
 BRANCH_TO = "branch:to:"
 ERROR = "__error__"
 ERROR_SOURCE_NODE = "__error_source_node__"
+# What a task that finished without writing anything leaves behind.
+NO_WRITES = "__no_writes__"
 
 # How a task came to be, as the first part of its path: by an edge, or by a Send or a call of a @task.
 PULL = "__pregel_pull"

@@ -22,6 +22,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.runtime import ExecutionInfo
 
+from celegraph.agent import langgraph_words as words
 from celegraph.agent.place import current_execution
 from celegraph.errors import CelegraphError
 from celegraph.ledger.pen import Pen
@@ -134,6 +135,10 @@ class Saver(AsyncPostgresSaver):
         try:
             for hook in self.before_writes:
                 await hook(task_id)
+            if not writes and task_id != words.NULL_TASK_ID:
+                # All it wrote are values that LangGraph does not keep (UntrackedValue).  It has finished all
+                # the same, and only a row of its own says so and releases its intents.
+                writes = [(words.NO_WRITES, None)]
             await super().aput_writes(config, writes, task_id, task_path)
         except BaseException as error:
             self.unwritten.append(error)

@@ -21,7 +21,18 @@ from tests.support.shapes import State
 
 
 @pytest.mark.parametrize(
-    "name", ["TASKS", "ERROR", "ERROR_SOURCE_NODE", "PULL", "PUSH", "NULL_TASK_ID", "INPUT", "INTERRUPT"]
+    "name",
+    [
+        "TASKS",
+        "ERROR",
+        "ERROR_SOURCE_NODE",
+        "NO_WRITES",
+        "PULL",
+        "PUSH",
+        "NULL_TASK_ID",
+        "INPUT",
+        "INTERRUPT",
+    ],
 )
 def test_a_word_of_ours_is_langgraphs(name: str) -> None:
     assert getattr(ours, name) == getattr(theirs, name)
