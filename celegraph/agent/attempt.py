@@ -105,6 +105,7 @@ class Attempt:
     approvals: list[Approval] = field(default_factory=list)
     executions: dict[int, Execution] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
+    # Calls under way, by key, with the outcome that whoever reaches one again waits for.
     calls: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     # Keys of effects whose plain functions are being called in node threads just now.
     calling: set[str] = field(default_factory=set)
@@ -158,6 +159,16 @@ class Attempt:
             name = mine[-1].name if mine else ""
             if any(e.execution != name for e in stale):
                 await outbox.drop_stale(self.pen, self.run_id, self.epoch, task_id=task_id, execution=name)
+
+    def in_flight(self, key: str, outcome: asyncio.Future[Any]) -> None:
+        """From now on whoever reaches this call in this attempt joins it, until its outcome is known."""
+
+        def over(_: object) -> None:
+            if self.calls.get(key) is outcome:
+                del self.calls[key]
+
+        self.calls[key] = outcome
+        outcome.add_done_callback(over)
 
     def worked(self, work: asyncio.Future[Any]) -> None:
         """An async effect is through; its caller may have been cancelled and never see the error."""
