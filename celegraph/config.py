@@ -54,6 +54,9 @@ class Config(BaseModel):
     max_value_bytes: int = Field(1024 * 1024, ge=1024)
     approval: dict[str, Any] = Field(default_factory=dict)
     max_concurrency: int = Field(32, ge=1)
+    # None: nothing is ever removed, unless `celegraph prune` is told otherwise.
+    retention: Positive | None = None
+    event_retention: Positive | None = None
 
 
 KEYS = sorted(field.alias or name for name, field in Config.model_fields.items())

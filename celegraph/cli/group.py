@@ -29,6 +29,7 @@ _COMMANDS = {
     "cancel": "celegraph.cli.control:cancel",
     "retry": "celegraph.cli.control:retry",
     "release": "celegraph.cli.control:release",
+    "prune": "celegraph.cli.prune:prune",
 }
 
 

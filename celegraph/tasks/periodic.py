@@ -9,6 +9,7 @@ from celegraph.errors import RunMoved
 from celegraph.ledger import approvals, runs
 from celegraph.ledger.approvals import Expired
 from celegraph.ledger.connect import Conn, ledger
+from celegraph.ledger.prune import PruneReport, prune_configured
 from celegraph.ledger.sweep import SweepReport, record_tick, sweep_once, unring, wake
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.ring import depth, ring, ring_ready
@@ -44,6 +45,12 @@ def escalate(inst: Installation) -> dict[str, int]:
         record_tick(conn, "escalate", report)
     ring_ready(inst, ready)
     return report
+
+
+def prune(inst: Installation) -> PruneReport:
+    """Remove what ended runs have outlived, as configured; the rest is the next hour's."""
+    with ledger(inst.config) as conn:
+        return prune_configured(conn, inst.config)
 
 
 def _cancel_quietly(conn: Conn, question: Expired) -> None:
