@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -30,6 +30,9 @@ from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
 
 T = TypeVar("T")
+
+# What the reason of a run that waits for other code begins with.
+GRAPH_CHANGED = "graph changed"
 
 # Seconds between two looks at whether the loop is still there, while a node's thread waits for it.
 _LOOK_FOR_LOOP = 1.0
@@ -83,6 +86,9 @@ class EffectBook:
     def unreleased(self, task_id: str) -> list[Effect]:
         """Intents of a graph task that its writes have not released, as far as this attempt knows."""
         return [self._by_key[k] for k in self._intents.get(task_id, ())]
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self._by_key.values())
 
     def __contains__(self, key: str) -> bool:
         return key in self._by_key
@@ -186,6 +192,10 @@ class Attempt:
             self.stopped = outcome
             await leases.drop_fence(self.pen)
         return Unwind(outcome.reason)
+
+    async def stop_for_code(self, why: str) -> BaseException:
+        """As `stop`: today's code cannot go on with what is stored."""
+        return await self.stop(Waiting(f"{GRAPH_CHANGED}: {why}", waits_for="code"))
 
     def on_loop(self, step: Coroutine[Any, Any, T]) -> T:
         """Run `step` on the attempt's loop and wait for it, from a node's thread.

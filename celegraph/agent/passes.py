@@ -23,6 +23,12 @@ class Passes(BaseCallbackHandler):
     def __init__(self) -> None:
         self._entered: Counter[str] = Counter()
         self._namespaces: dict[UUID, str] = {}
+        # By namespace of the (sub)graph: the nodes that were entered there.
+        self._nodes: dict[str, set[str]] = {}
+
+    def entered(self, namespace: str) -> set[str]:
+        """The nodes of this subgraph that have run in this attempt."""
+        return self._nodes.get(namespace, set())
 
     def of(self, task_id: str) -> int:
         """Passes through this task so far; 0: LangChain has told of none."""
@@ -43,6 +49,8 @@ class Passes(BaseCallbackHandler):
         # A caller that nobody has told of (a tool, a thread without callbacks) is not proof of a new pass.
         if parent_run_id in self._namespaces and self._namespaces[parent_run_id] != namespace:
             self._entered[namespace.rpartition(":")[2]] += 1
+            above, own = namespace.rpartition("|")[::2]
+            self._nodes.setdefault(above, set()).add(own.partition(":")[0])
         self._namespaces[run_id] = namespace
 
     def on_chain_end(self, outputs: dict[str, Any], *, run_id: UUID, **_: Any) -> None:

@@ -8,12 +8,14 @@ refused instead of hiding its own progress.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -24,7 +26,10 @@ from langgraph.runtime import ExecutionInfo
 
 from celegraph.agent import langgraph_words as words
 from celegraph.agent.place import current_execution
-from celegraph.errors import CelegraphError
+from celegraph.agent.readable import StateUnreadable, WatchfulSerializer
+from celegraph.agent.storable import UnstorableState, check_inlined, field_of, first_culprit
+from celegraph.agent.unknown import PendingBelow, not_known
+from celegraph.errors import CelegraphError, InvalidValue
 from celegraph.ledger.pen import Pen
 
 
@@ -83,7 +88,7 @@ class Saver(AsyncPostgresSaver):
     """AsyncPostgresSaver on the pen's connection and under the pen's lock."""
 
     def __init__(self, pen: Pen):
-        super().__init__(pen.conn)
+        super().__init__(pen.conn, serde=WatchfulSerializer())
         self.lock = pen.lock
         # LangGraph works with shallow copies of a saver: shared objects, never reassigned attributes.
         self.sites = CallSites()
@@ -92,13 +97,21 @@ class Saver(AsyncPostgresSaver):
         self.before_writes: list[Callable[[str], Awaitable[None]]] = []
         self.writing: set[asyncio.Future[None]] = set()
         self.unwritten: list[BaseException] = []
+        # Asked how the attempt ends when a state cannot be read, or a subgraph left work undone.
+        self.stops: list[Callable[[str], Awaitable[BaseException]]] = []
+        self.pending = PendingBelow()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As LangGraph's; remembers the root's head and where a subgraph is called from."""
         namespace = config["configurable"].get("checkpoint_ns", "")
         if namespace:
             self.sites.enter(namespace, config.get("metadata") or {})
-        found = await super().aget_tuple(config)
+        try:
+            found = await super().aget_tuple(config)
+        except StateUnreadable as error:
+            raise await self._stop(str(error), error) from None
+        if namespace:
+            self.pending.opened(namespace, config.get("metadata") or {}, found)
         if not namespace and "checkpoint_id" not in config["configurable"]:
             self.head[0] = found
         return found
@@ -119,7 +132,14 @@ class Saver(AsyncPostgresSaver):
                 " synchronise the hosts' clocks"
             )
         await self._after_writes()
-        return await super().aput(config, checkpoint, metadata, new_versions)
+        place = config["configurable"].get("checkpoint_ns", ""), parent
+        for channel, value in _changed(checkpoint, new_versions):
+            try:
+                check_inlined(channel, value)
+            except InvalidValue as problem:
+                raise UnstorableState(problem, *place, channel) from None
+        with self._naming(place, _changed(checkpoint, new_versions)):
+            return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self,
@@ -133,19 +153,71 @@ class Saver(AsyncPostgresSaver):
         done = asyncio.get_running_loop().create_future()
         self.writing.add(done)
         try:
+            self.pending.wrote(config["configurable"].get("checkpoint_ns", ""), task_path)
+            if any(channel not in WRITES_IDX_MAP for channel, _ in writes) and (
+                dropped := self.pending.dropped_by(task_id)
+            ):
+                raise await self._stop(not_known(dropped), RuntimeError(not_known(dropped)))
             for hook in self.before_writes:
                 await hook(task_id)
             if not writes and task_id != words.NULL_TASK_ID:
                 # All it wrote are values that LangGraph does not keep (UntrackedValue).  It has finished all
                 # the same, and only a row of its own says so and releases its intents.
                 writes = [(words.NO_WRITES, None)]
-            await super().aput_writes(config, writes, task_id, task_path)
+            place = config["configurable"].get("checkpoint_ns", ""), None
+            with self._naming(place, writes):
+                await super().aput_writes(config, writes, task_id, task_path)
         except BaseException as error:
             self.unwritten.append(error)
             raise
         finally:
             self.writing.discard(done)
             done.set_result(None)
+
+    async def _stop(self, why: str, error: BaseException) -> BaseException:
+        """Not simply the error: a node that calls a subgraph may eat it and go on."""
+        for stop in self.stops:
+            return await stop(why)
+        return error
+
+    def _load_blobs(self, blob_values: list[tuple[bytes, bytes, bytes]]) -> dict[str, Any]:
+        loaded: dict[str, Any] = {}
+        for one in blob_values or ():
+            with self._reading(one[0].decode()):
+                loaded |= super()._load_blobs([one])
+        return loaded
+
+    def _load_writes(
+        self, writes: list[tuple[bytes, bytes, bytes, bytes, bytes, bytes]] | None
+    ) -> list[tuple[str, str, Any]]:
+        try:
+            with self._reading(""):
+                return super()._load_writes(writes)
+        except StateUnreadable:
+            for one in writes or ():  # once more, to name the field
+                with self._reading(one[1].decode()):
+                    super()._load_writes([one])
+            raise
+
+    @contextmanager
+    def _reading(self, channel: str) -> Iterator[None]:
+        """`StateUnreadable` when what is read in the block is not what was stored."""
+        assert isinstance(self.serde, WatchfulSerializer)
+        with self.serde.watching() as found:
+            yield
+        for type_name, problem in found:
+            raise StateUnreadable(field_of(channel), type_name, problem)
+
+    @contextmanager
+    def _naming(self, place: tuple[str, str | None], values: Sequence[tuple[str, Any]]) -> Iterator[None]:
+        """What the serialiser refuses becomes an error that names the field."""
+        try:
+            yield
+        except (TypeError, ValueError, OverflowError) as error:
+            if (found := first_culprit(self.serde, values)) is None:
+                raise
+            channel, problem = found
+            raise UnstorableState(problem, *place, channel) from error
 
     async def _after_writes(self) -> None:
         """A checkpoint comes after its step's writes, or not at all.
@@ -157,3 +229,8 @@ class Saver(AsyncPostgresSaver):
             await asyncio.shield(writes)
         if self.unwritten:
             raise self.unwritten[0]
+
+
+def _changed(checkpoint: Checkpoint, versions: ChannelVersions) -> list[tuple[str, Any]]:
+    values = checkpoint["channel_values"]
+    return [(channel, values[channel]) for channel in versions if channel in values]

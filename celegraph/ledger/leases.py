@@ -96,6 +96,9 @@ def look(conn: Conn, run_id: str, epoch: int) -> Beat | None:
     return None if row is None else Beat(bool(row["cancelled"]))
 
 
+Settleable = Finished | Waiting | Sleeping | Failed | Drained | Cancelled
+
+
 @dataclass(frozen=True)
 class Settled:
     """The run's status once everything that came in meanwhile is counted; `ring` if it is due again."""
@@ -108,7 +111,7 @@ async def settle(
     pen: Pen,
     run_id: str,
     epoch: int,
-    outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancelled,
+    outcome: Settleable,
     *,
     seen: Sequence[str] = (),
     fingerprint: str | None = None,
@@ -148,9 +151,7 @@ async def drop_fence(pen: Pen) -> None:
     await pen.fetch(Q.drop_fence)
 
 
-def _columns(
-    outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancelled,
-) -> dict[str, Any]:
+def _columns(outcome: Settleable) -> dict[str, Any]:
     """The one table of what an outcome writes."""
     columns: dict[str, Any] = {
         "status": "ready",

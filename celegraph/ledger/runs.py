@@ -15,6 +15,7 @@ from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.keys import lock_key
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
+from celegraph.ledger.values import check_note
 
 Q = load("runs")
 
@@ -159,7 +160,7 @@ def cancel(conn: Conn, run_id: str, reason: str) -> str:
 
     Returns the status after the request: "cancelled", or "running" while the owner is still at it.
     """
-    params = {"run_id": run_id, "reason": reason}
+    params = {"run_id": run_id, "reason": check_note(reason, path="reason")}
     if conn.execute(Q.cancel_resting, params).fetchone():
         return "cancelled"
     if conn.execute(Q.request_cancel, params).fetchone() is None:
@@ -171,7 +172,8 @@ def cancel(conn: Conn, run_id: str, reason: str) -> str:
 
 def pause(conn: Conn, run_id: str, reason: str) -> None:
     """ready | waiting -> paused.  Decisions made meanwhile are kept."""
-    if conn.execute(Q.pause, {"run_id": run_id, "reason": reason}).fetchone() is None:
+    params = {"run_id": run_id, "reason": check_note(reason, path="reason")}
+    if conn.execute(Q.pause, params).fetchone() is None:
         raise RunMoved(run_id, "pause", get_run(conn, run_id).status)
 
 
@@ -182,7 +184,7 @@ def make_ready(conn: Conn, run_id: str, verb: str, by: str | None = None) -> Non
         "release": (["quarantined"], "released"),
         "resume": (["paused"], "resumed"),
     }[verb]
-    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": by}
+    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": check_note(by, path="by")}
     if conn.execute(Q.make_ready, params).fetchone() is None:
         raise RunMoved(run_id, verb, get_run(conn, run_id).status)
 

@@ -15,7 +15,7 @@ from celegraph.ledger.canonical import decode_result, encode_result
 from celegraph.ledger.connect import AnyConn, ledger
 from celegraph.ledger.keys import args_hash
 from celegraph.ledger.sweep import wake
-from celegraph.ledger.values import check_json
+from celegraph.ledger.values import check_stored_json
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import Installation, installation
 from celegraph.tasks.resolve import resolve_question
@@ -83,7 +83,7 @@ def _check(approval_id: str, verb: str, by: str, args: Mapping[str, Any] | None,
     if value is not None and verb == "reject":
         raise DecisionRefused(approval_id, "value= goes with 'answer' or 'approve'")
     if value is not None:
-        check_json(value, path="value")
+        check_stored_json(value, path="value")
 
 
 def _decide(

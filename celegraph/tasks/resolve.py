@@ -10,6 +10,7 @@ from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.connect import AnyConn, ledger
 from celegraph.ledger.effects import Effect, Resolution
+from celegraph.ledger.values import check_note
 from celegraph.tasks.installation import installation
 
 Answer = Literal["happened", "did_not_happen", "skip"]
@@ -163,4 +164,4 @@ def _provider_says(
 
 
 def _provider_says_no(reason: str | None) -> dict[str, Any]:
-    return {"type": "celegraph.ProviderSaysNo", "message": reason, "final": True}
+    return {"type": "celegraph.ProviderSaysNo", "message": check_note(reason, path="reason"), "final": True}

@@ -1,4 +1,4 @@
-"""A call in flight in this very attempt is joined, however it is reached again: never made twice, no doubt."""
+"""A call in flight in this very attempt is joined, however it is reached again: made once, and no doubt."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from langgraph.types import RetryPolicy, TimeoutPolicy
 
 from celegraph import EffectCall, effect
 from celegraph.agent import calls
+from celegraph.agent import identify as identify_module
 from celegraph.errors import EffectNotDone
 from celegraph.testing.driver import Driver
 from tests.support.log import Log
-from tests.support.shapes import Graph, State, chain
+from tests.support.shapes import State, chain
 from tests.support.waiting import eventually
 
 
@@ -26,7 +27,7 @@ from tests.support.waiting import eventually
 def reached(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many callers have been told which call theirs is."""
     known: list[object] = []
-    identify = calls.identify
+    identify = identify_module.identify
 
     async def counted(*args: Any) -> Any:
         request = await identify(*args)
@@ -37,11 +38,11 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     return lambda: len(known)
 
 
-def given_up_and_run_again(node: Callable[[State], Any], *, within: float) -> Graph:
+def given_up_and_run_again(node: Callable[[State], Any], *, within: float) -> Any:
     """A node that LangGraph cancels after a while, and runs again in place."""
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     retry = RetryPolicy(max_attempts=20, initial_interval=0.01, backoff_factor=1, jitter=False)
-    graph.add_node("node", node, timeout=TimeoutPolicy(run_timeout=within), retry_policy=retry)  # type: ignore[call-overload]
+    graph.add_node("node", node, timeout=TimeoutPolicy(run_timeout=within), retry_policy=retry)
     graph.add_edge(START, "node")
     return graph
 
