@@ -4,7 +4,7 @@ BIN := .venv/bin
 N ?= 100
 SEED ?= 1
 
-.PHONY: help demo dev test check crash crash-effects bench-effect clean
+.PHONY: help demo dev test check crash crash-effects bench-effect bench-run clean
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
@@ -32,6 +32,9 @@ crash-effects: .venv/.ready  ## N seeded kills over every point around an effect
 
 bench-effect: .venv/.ready  ## commits, round trips and time of an effect beside two bare commits
 	@$(BIN)/python -m tests.bench.effect
+
+bench-run: .venv/.ready  ## a durable run beside a bare graph.invoke, in commits and time
+	@$(BIN)/python -m tests.bench.run
 
 clean:  ## remove the virtual environment, local servers' data and caches
 	-@[ -x $(BIN)/python ] && $(BIN)/python -m celegraph.dev.clean

@@ -17,10 +17,12 @@ from enum import Enum
 from typing import Any
 
 import ormsgpack
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
+from celegraph.agent.storable import field_of
 from celegraph.errors import CelegraphError
 
 # LangGraph's own kinds of stored objects that name a class: module, name, what it is made of.
@@ -142,3 +144,38 @@ def _shape(known: type) -> tuple[set[str], list[str]] | None:
 
 def _required(one: dataclasses.Field[Any]) -> bool:
     return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+
+
+class ReadingSaver(AsyncPostgresSaver):
+    """AsyncPostgresSaver that raises `StateUnreadable` instead of giving back what was not stored."""
+
+    def __init__(self, conn: Any):
+        super().__init__(conn, serde=WatchfulSerializer())
+
+    def _load_blobs(self, blob_values: list[tuple[bytes, bytes, bytes]]) -> dict[str, Any]:
+        loaded: dict[str, Any] = {}
+        for one in blob_values or ():
+            with self._reading(one[0].decode()):
+                loaded |= super()._load_blobs([one])
+        return loaded
+
+    def _load_writes(
+        self, writes: list[tuple[bytes, bytes, bytes, bytes, bytes, bytes]] | None
+    ) -> list[tuple[str, str, Any]]:
+        try:
+            with self._reading(""):
+                return super()._load_writes(writes)
+        except StateUnreadable:
+            for one in writes or ():  # once more, to name the field
+                with self._reading(one[1].decode()):
+                    super()._load_writes([one])
+            raise
+
+    @contextmanager
+    def _reading(self, channel: str) -> Iterator[None]:
+        """`StateUnreadable` when what is read in the block is not what was stored."""
+        assert isinstance(self.serde, WatchfulSerializer)
+        with self.serde.watching() as found:
+            yield
+        for type_name, problem in found:
+            raise StateUnreadable(field_of(channel), type_name, problem)

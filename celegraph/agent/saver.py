@@ -1,33 +1,32 @@
-"""LangGraph's saver on the pen, with two things remembered on the way.
+"""LangGraph's saver on the pen: a step's writes and its checkpoint are one transaction.
 
-Where each subgraph was called (its step and path in the parent), which makes a call's identity
-independent of checkpoint ids; and the head of the run, so that a worker whose clock is behind is
-refused instead of hiding its own progress.
+Two things are remembered on the way.  Where each subgraph was called (its step and path in the
+parent), which makes a call's identity independent of checkpoint ids; and the head of the run, so
+that a worker whose clock is behind is refused instead of hiding its own progress.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
 )
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.runtime import ExecutionInfo
 
 from celegraph.agent import langgraph_words as words
+from celegraph.agent.held import HeldWrites, TaskWrites
 from celegraph.agent.place import current_execution
-from celegraph.agent.readable import StateUnreadable, WatchfulSerializer
-from celegraph.agent.storable import UnstorableState, check_inlined, field_of, first_culprit
+from celegraph.agent.readable import ReadingSaver, StateUnreadable
+from celegraph.agent.storable import UnstorableState, check_inlined, first_culprit
 from celegraph.agent.unknown import PendingBelow, not_known
 from celegraph.errors import CelegraphError, InvalidValue
 from celegraph.ledger.pen import Pen
@@ -84,19 +83,18 @@ class CallSites:
         return (*self.steps[namespace], self.relative[namespace])
 
 
-class Saver(AsyncPostgresSaver):
+class Saver(ReadingSaver):
     """AsyncPostgresSaver on the pen's connection and under the pen's lock."""
 
     def __init__(self, pen: Pen):
-        super().__init__(pen.conn, serde=WatchfulSerializer())
+        super().__init__(pen.conn)
         self.lock = pen.lock
         # LangGraph works with shallow copies of a saver: shared objects, never reassigned attributes.
         self.sites = CallSites()
         self.head: list[CheckpointTuple | None] = [None]
         self.touched = [False]
         self.before_writes: list[Callable[[str], Awaitable[None]]] = []
-        self.writing: set[asyncio.Future[None]] = set()
-        self.unwritten: list[BaseException] = []
+        self.held = HeldWrites()
         # Asked how the attempt ends when a state cannot be read, or a subgraph left work undone.
         self.stops: list[Callable[[str], Awaitable[BaseException]]] = []
         self.pending = PendingBelow()
@@ -123,7 +121,8 @@ class Saver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """As LangGraph's; refuses a checkpoint that would sort before its own parent."""
+        """As LangGraph's, together with the writes of its step; refuses a checkpoint that would sort before
+        its own parent."""
         self.touched[0] = True
         parent = config["configurable"].get("checkpoint_id")
         if parent is not None and checkpoint["id"] <= parent:
@@ -131,15 +130,14 @@ class Saver(AsyncPostgresSaver):
                 "the clock of this worker is behind the clock that wrote the run's newest checkpoint;"
                 " synchronise the hosts' clocks"
             )
-        await self._after_writes()
         place = config["configurable"].get("checkpoint_ns", ""), parent
-        for channel, value in _changed(checkpoint, new_versions):
-            try:
-                check_inlined(channel, value)
-            except InvalidValue as problem:
-                raise UnstorableState(problem, *place, channel) from None
-        with self._naming(place, _changed(checkpoint, new_versions)):
-            return await super().aput(config, checkpoint, metadata, new_versions)
+        with self.held.sending(await self.held.before_checkpoint()) as riders:
+            _check_inlined(place, _changed(checkpoint, new_versions))
+            async with self._one_transaction():
+                for writes in riders:
+                    await self._put_writes(writes)
+                with self._naming(place, _changed(checkpoint, new_versions)):
+                    return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self,
@@ -148,65 +146,33 @@ class Saver(AsyncPostgresSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """As LangGraph's; who must act before a task's writes become durable acts first."""
+        """As LangGraph's; who must act before a task's writes become durable acts first, and the writes of a
+        finished task wait a moment for the checkpoint that they can go with."""
         # Before anything is awaited: the step's checkpoint is sent right behind.
-        done = asyncio.get_running_loop().create_future()
-        self.writing.add(done)
-        try:
-            self.pending.wrote(config["configurable"].get("checkpoint_ns", ""), task_path)
-            if any(channel not in WRITES_IDX_MAP for channel, _ in writes) and (
-                dropped := self.pending.dropped_by(task_id)
-            ):
+        if not writes and task_id != words.NULL_TASK_ID:
+            # All it wrote are values that LangGraph does not keep (UntrackedValue).  It has finished all the
+            # same, and only a row of its own says so and releases its intents.
+            writes = [(words.NO_WRITES, None)]
+        mine = self.held.announce(TaskWrites(config, writes, task_id, task_path))
+        with self.held.accounted(mine):
+            self.pending.wrote(mine.namespace, task_path)
+            if mine.finished and (dropped := self.pending.dropped_by(task_id)):
                 raise await self._stop(not_known(dropped), RuntimeError(not_known(dropped)))
             for hook in self.before_writes:
                 await hook(task_id)
-            if not writes and task_id != words.NULL_TASK_ID:
-                # All it wrote are values that LangGraph does not keep (UntrackedValue).  It has finished all
-                # the same, and only a row of its own says so and releases its intents.
-                writes = [(words.NO_WRITES, None)]
-            place = config["configurable"].get("checkpoint_ns", ""), None
-            with self._naming(place, writes):
-                await super().aput_writes(config, writes, task_id, task_path)
-        except BaseException as error:
-            self.unwritten.append(error)
-            raise
-        finally:
-            self.writing.discard(done)
-            done.set_result(None)
+            if not await self.held.rode_along(mine):
+                with self.held.sending([mine]):
+                    await self._put_writes(mine)
+
+    async def _put_writes(self, writes: TaskWrites) -> None:
+        with self._naming((writes.namespace, None), writes.writes):
+            await super().aput_writes(*writes.arguments)
 
     async def _stop(self, why: str, error: BaseException) -> BaseException:
         """Not simply the error: a node that calls a subgraph may eat it and go on."""
         for stop in self.stops:
             return await stop(why)
         return error
-
-    def _load_blobs(self, blob_values: list[tuple[bytes, bytes, bytes]]) -> dict[str, Any]:
-        loaded: dict[str, Any] = {}
-        for one in blob_values or ():
-            with self._reading(one[0].decode()):
-                loaded |= super()._load_blobs([one])
-        return loaded
-
-    def _load_writes(
-        self, writes: list[tuple[bytes, bytes, bytes, bytes, bytes, bytes]] | None
-    ) -> list[tuple[str, str, Any]]:
-        try:
-            with self._reading(""):
-                return super()._load_writes(writes)
-        except StateUnreadable:
-            for one in writes or ():  # once more, to name the field
-                with self._reading(one[1].decode()):
-                    super()._load_writes([one])
-            raise
-
-    @contextmanager
-    def _reading(self, channel: str) -> Iterator[None]:
-        """`StateUnreadable` when what is read in the block is not what was stored."""
-        assert isinstance(self.serde, WatchfulSerializer)
-        with self.serde.watching() as found:
-            yield
-        for type_name, problem in found:
-            raise StateUnreadable(field_of(channel), type_name, problem)
 
     @contextmanager
     def _naming(self, place: tuple[str, str | None], values: Sequence[tuple[str, Any]]) -> Iterator[None]:
@@ -219,18 +185,39 @@ class Saver(AsyncPostgresSaver):
             channel, problem = found
             raise UnstorableState(problem, *place, channel) from error
 
-    async def _after_writes(self) -> None:
-        """A checkpoint comes after its step's writes, or not at all.
+    @asynccontextmanager
+    async def _one_transaction(self) -> AsyncIterator[None]:
+        """Everything the saver sends inside is one pipeline, and so one implicit transaction."""
+        async with super()._cursor(pipeline=True) as cursor:
+            token = _shared_cursor.set(cursor)
+            try:
+                yield
+            finally:
+                _shared_cursor.reset(token)
 
-        LangGraph sends both at once.  With the checkpoint the node is durable and never runs again, and
-        only its writes release its intents: a process that died between the two would lose them.
-        """
-        for writes in tuple(self.writing):
-            await asyncio.shield(writes)
-        if self.unwritten:
-            raise self.unwritten[0]
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Any]:
+        # Private in LangGraph (see tests/contracts): there is no other way to make its two statements one
+        # transaction, short of writing its SQL again.
+        shared = _shared_cursor.get()
+        if shared is not None:
+            yield shared
+        else:
+            async with super()._cursor(pipeline=pipeline) as cursor:
+                yield cursor
+
+
+_shared_cursor: ContextVar[Any] = ContextVar("celegraph_saver_cursor", default=None)
 
 
 def _changed(checkpoint: Checkpoint, versions: ChannelVersions) -> list[tuple[str, Any]]:
     values = checkpoint["channel_values"]
     return [(channel, values[channel]) for channel in versions if channel in values]
+
+
+def _check_inlined(place: tuple[str, str | None], values: Sequence[tuple[str, Any]]) -> None:
+    for channel, value in values:
+        try:
+            check_inlined(channel, value)
+        except InvalidValue as problem:
+            raise UnstorableState(problem, *place, channel) from None

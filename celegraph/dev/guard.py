@@ -25,7 +25,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_PATIENCE = 20.0  # seconds for a server to end on one signal before it gets the next
+# Seconds for a server to end on one signal before it gets the next.  A worker whose broker has gone at the
+# same moment can sit in its reconnection through two of them; all three fit into half a minute.
+_PATIENCE = 10.0
 _PARENT_CHECK = 0.5  # a forked child of the parent may hold our input open: look at the parent too
 
 

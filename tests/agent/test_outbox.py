@@ -21,6 +21,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy
 
 from celegraph import EffectCall, effect
+from celegraph.agent.saver import Saver
 from celegraph.ledger import effects, outbox
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Resolution
@@ -388,16 +389,21 @@ def test_an_intent_of_a_last_node_whose_values_are_all_untracked_is_released_wit
     graph.add_edge(START, "node")
     if death != "none":
         with monkeypatch.context() as mortal:
-            write = AsyncPostgresSaver.aput_writes
+            write, put = AsyncPostgresSaver.aput_writes, Saver.aput
 
-            async def write_or_die(saver: AsyncPostgresSaver, *args: Any) -> None:
+            async def die_first(saver: AsyncPostgresSaver, *args: Any) -> None:
                 if log.count("node") and death == "before its writes":
                     die()
                 await write(saver, *args)
+
+            async def die_then(saver: Saver, *args: Any) -> Any:
+                stored = await put(saver, *args)
                 if log.count("node"):
                     die()
+                return stored
 
-            mortal.setattr(AsyncPostgresSaver, "aput_writes", write_or_die)
+            mortal.setattr(AsyncPostgresSaver, "aput_writes", die_first)
+            mortal.setattr(Saver, "aput", die_then)
             process_dies(lambda: lonely_drive(graph, {}, run_id="untracked"))
     run = taken_over(lonely_drive(graph, {}, run_id="untracked"))
 

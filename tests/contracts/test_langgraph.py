@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from dataclasses import dataclass
 from importlib import resources
 
 import pytest
 from langgraph._internal import _constants as theirs
 from langgraph.checkpoint.base import WRITES_IDX_MAP
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import _CHANNEL_BRANCH_TO
 from langgraph.pregel._algo import task_path_str
@@ -142,3 +144,9 @@ def test_the_function_of_a_conditional_edge_can_be_found() -> None:
     (plain,), (other,) = branches[START].values(), branches["node"].values()
     assert getattr(plain.path, "func", None) is choose
     assert getattr(other.path, "afunc", None) is choose_async
+
+
+def test_the_saver_sends_everything_through_its_private_cursor() -> None:
+    # `Saver._cursor` makes a step's two statements one transaction: both must go through it.
+    for method in (AsyncPostgresSaver.aput, AsyncPostgresSaver.aput_writes):
+        assert "self._cursor(pipeline=True)" in inspect.getsource(method)
