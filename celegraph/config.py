@@ -76,6 +76,9 @@ class Config(BaseModel):
     site_url: SiteUrl = ""
     link_secret: Secrets = ()
     channels: Annotated[dict[str, Channel], BeforeValidator(_table)] = Field(default_factory=dict)
+    # None: nothing is ever removed, unless `celegraph prune` is told otherwise.
+    retention: Positive | None = None
+    event_retention: Positive | None = None
 
 
 KEYS = sorted(field.alias or name for name, field in Config.model_fields.items())

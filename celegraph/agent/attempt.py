@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -34,6 +34,8 @@ from celegraph.ledger.runs import Run
 T = TypeVar("T")
 
 LOST = "the run has another owner"
+# What the reason of a run that waits for other code begins with.
+GRAPH_CHANGED = "graph changed"
 
 # Seconds between two looks at whether the loop is still there, while a node's thread waits for it.
 _LOOK_FOR_LOOP = 1.0
@@ -88,6 +90,9 @@ class EffectBook:
         """Intents of a graph task that its writes have not released, as far as this attempt knows."""
         return [self._by_key[k] for k in self._intents.get(task_id, ())]
 
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self._by_key.values())
+
     def __contains__(self, key: str) -> bool:
         return key in self._by_key
 
@@ -111,6 +116,7 @@ class Attempt:
     passes: Passes = field(default_factory=Passes)
     # None: nobody asked to hear the run while it works, and it costs nothing.
     stream: Stream | None = None
+    # Calls under way, by key, with the outcome that whoever reaches one again waits for.
     calls: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     # Keys of effects whose plain functions are being called in node threads just now.
     calling: set[str] = field(default_factory=set)
@@ -177,6 +183,16 @@ class Attempt:
             if any(e.execution != name for e in stale):
                 await outbox.drop_stale(self.pen, self.run_id, self.epoch, task_id=task_id, execution=name)
 
+    def in_flight(self, key: str, outcome: asyncio.Future[Any]) -> None:
+        """From now on whoever reaches this call in this attempt joins it, until its outcome is known."""
+
+        def over(_: object) -> None:
+            if self.calls.get(key) is outcome:
+                del self.calls[key]
+
+        self.calls[key] = outcome
+        outcome.add_done_callback(over)
+
     def worked(self, work: asyncio.Future[Any]) -> None:
         """An async effect is through; its caller may have been cancelled and never see the error."""
         self.working.discard(work)
@@ -193,6 +209,10 @@ class Attempt:
             self.stopped = outcome
             await leases.drop_fence(self.pen)
         return Unwind(outcome.reason)
+
+    async def stop_for_code(self, why: str) -> BaseException:
+        """As `stop`: today's code cannot go on with what is stored."""
+        return await self.stop(Waiting(f"{GRAPH_CHANGED}: {why}", waits_for="code"))
 
     def on_loop(self, step: Coroutine[Any, Any, T]) -> T:
         """Run `step` on the attempt's loop and wait for it, from a node's thread.

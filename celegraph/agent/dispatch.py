@@ -98,11 +98,11 @@ async def _perform(
 ) -> None:
     limit = call_timeout(config, decl)
     key, call = row.idempotency_key, call_of(row, limit)
-    if boot_time() > until:
+    try:
+        value = await _called(decl, call, row, limit, until)
+    except _TooLate:
         await _missed(pen, row, report)
         return
-    try:
-        value = await _called(decl, call, row, limit)
     except Exception as error:
         await _failed(pen, decl, row, error, report)
         return
@@ -127,17 +127,33 @@ def _keep(config: Config, row: Effect, stored: Any, ref: str | None) -> None:
         effects.keep_sent(conn, row.idempotency_key, row.attempts, 0, result=stored, ref=ref, by="dispatcher")
 
 
-async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta) -> Any:
+class _TooLate(Exception):
+    """The claim may not be used any more."""
+
+
+async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta, until: float) -> Any:
     args = body_of(row)
-    if decl.is_async:
-        async with asyncio.timeout(limit.total_seconds()):
-            return await decl.function(call, **args)
-    return await asyncio.to_thread(decl.function, call, **args)
+
+    def in_thread() -> Any:
+        # Asked here and not where the job is submitted: it may have waited for a free thread.
+        _check_window(until)
+        return decl.function(call, **args)
+
+    if not decl.is_async:
+        return await asyncio.to_thread(in_thread)
+    _check_window(until)
+    async with asyncio.timeout(limit.total_seconds()):
+        return await decl.function(call, **args)
+
+
+def _check_window(until: float) -> None:
+    if boot_time() > until:
+        raise _TooLate
 
 
 async def _missed(pen: Pen, row: Effect, report: DispatchReport) -> None:
-    """The machine slept between the claim and the call: the claim was not used."""
-    late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
+    """The machine slept, or no thread was free, between the claim and the call: the claim was not used."""
+    late = {"type": "celegraph.CallWindowMissed", "message": "the call could not start in time"}
     if row.earlier_doubt:
         await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, late, over=True)
         await outbox.try_later(pen, row, "pending", timedelta(0))

@@ -27,6 +27,12 @@ class Passes(BaseCallbackHandler):
         self._entered: Counter[str] = Counter()
         self._namespaces: dict[UUID, str] = {}
         self._told: dict[UUID, str] = {}
+        # By namespace of the (sub)graph: the nodes that were entered there.
+        self._nodes: dict[str, set[str]] = {}
+
+    def entered(self, namespace: str) -> set[str]:
+        """The nodes of this subgraph that have run in this attempt."""
+        return self._nodes.get(namespace, set())
 
     def of(self, task_id: str) -> int:
         """Passes through this task so far; 0: LangChain has told of none."""
@@ -46,7 +52,9 @@ class Passes(BaseCallbackHandler):
         namespace = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
         # A caller that nobody has told of (a tool, a thread without callbacks) is not proof of a new pass.
         if parent_run_id in self._namespaces and self._namespaces[parent_run_id] != namespace:
-            task_id = namespace.rpartition(":")[2]
+            above, own = namespace.rpartition("|")[::2]
+            node, task_id = own.rpartition(":")[::2]
+            self._nodes.setdefault(above, set()).add(node)
             self._entered[task_id] += 1
             if self.stream is not None:
                 self._told[run_id] = namespace

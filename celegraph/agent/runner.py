@@ -16,7 +16,7 @@ from langgraph.types import Command
 from celegraph.agent import advice
 from celegraph.agent import langgraph_words as words
 from celegraph.agent.asking import ask_for, resume_value
-from celegraph.agent.attempt import Attempt, Unwind, enter
+from celegraph.agent.attempt import GRAPH_CHANGED, Attempt, Unwind, enter
 from celegraph.agent.failures import (
     InvalidResume,
     Lost,
@@ -38,7 +38,9 @@ from celegraph.agent.plan import (
     choose,
 )
 from celegraph.agent.situation import Situation, look
+from celegraph.agent.storable import UnstorableState
 from celegraph.agent.tool_calls import ToolCallNames
+from celegraph.agent.unknown import not_known
 from celegraph.ledger import checkpoints, effects
 from celegraph.ledger.outcomes import (
     Abandoned,
@@ -85,6 +87,8 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
         },
     )
     attempt.saver.before_writes[:] = [attempt.before_writes]
+    attempt.saver.stops[:] = [attempt.stop_for_code]
+    attempt.saver.pending.entered[:] = [attempt.passes.entered]
     attempt.graph = graph
     attempt.passes.stream = attempt.stream
     leave = enter(attempt)
@@ -140,8 +144,7 @@ async def _advance(go: _Drive) -> Outcome:
                 advice.notice_questions(attempt, situation.interrupts)
                 return Waiting("waits for a decision", _asks(attempt, situation))
             case WaitForCode(names):
-                reason = f"graph changed: {', '.join(names)} is pending and today's graph does not know it"
-                return Waiting(reason, (), waits_for="code")
+                return Waiting(f"{GRAPH_CHANGED}: {not_known(names)}", waits_for="code")
         if attempt.drain_reason is not None:
             return _drained(attempt)
         if isinstance(action, Repair):
@@ -233,6 +236,10 @@ def _asks(attempt: Attempt, situation: Situation, refused: dict[str, str] | None
 async def _after_error(go: _Drive, error: BaseException, resumed: Resume | None = None) -> Outcome:
     attempt = go.attempt
     meaning = classify(error, attempt.agent.retry, own_connection_lost=attempt.pen.broken)
+    if isinstance(error, UnstorableState) and error.checkpoint_id and not attempt.pen.broken:
+        await checkpoints.forget_writers(
+            attempt.pen, attempt.run_id, error.namespace, error.checkpoint_id, error.channel
+        )
     match meaning:
         case StoppedForDrain():
             return _drained(attempt)

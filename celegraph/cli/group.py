@@ -32,6 +32,7 @@ _COMMANDS = {
     "resume": "celegraph.cli.control:resume",
     "retry": "celegraph.cli.control:retry",
     "release": "celegraph.cli.control:release",
+    "prune": "celegraph.cli.prune:prune",
 }
 
 

@@ -15,7 +15,7 @@ from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import clean_json
+from celegraph.ledger.values import check_note, clean_json
 
 Q = load("effects")
 
@@ -244,6 +244,10 @@ class Resolution:
     certain: bool = False  # the provider itself says that it did nothing: no horizon to wait for
     decision: Mapping[str, Any] | None = None
     attempts: int | None = None  # the call that was asked about, when a question was answered
+
+    def __post_init__(self) -> None:
+        check_note(self.by, path="by")
+        check_note(self.note, path="note")
 
 
 async def resting_doubts(pen: Pen, tools: list[str], limit: int) -> list[Effect]:

@@ -121,6 +121,9 @@ def _beat(row: Mapping[str, Any] | None) -> Beat | None:
     return None if row is None else Beat(bool(row["cancelled"]), bool(row["pausing"]))
 
 
+Settleable = Finished | Waiting | Sleeping | Failed | Drained | Cancelled
+
+
 @dataclass(frozen=True)
 class Settled:
     """The run's status once everything that came in meanwhile is counted; `ring` if it is due again."""
@@ -133,7 +136,7 @@ async def settle(
     pen: Pen,
     run_id: str,
     epoch: int,
-    outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancelled,
+    outcome: Settleable,
     *,
     seen: Sequence[str] = (),
     fingerprint: str | None = None,
@@ -173,9 +176,7 @@ async def drop_fence(pen: Pen) -> None:
     await pen.fetch(Q.drop_fence)
 
 
-def _columns(
-    outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancelled,
-) -> dict[str, Any]:
+def _columns(outcome: Settleable) -> dict[str, Any]:
     """The one table of what an outcome writes."""
     columns: dict[str, Any] = {
         "status": "ready",

@@ -15,6 +15,7 @@ from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.keys import lock_key
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
+from celegraph.ledger.values import check_note
 
 Q = load("runs")
 
@@ -180,7 +181,7 @@ def cancel(conn: AnyConn, run_id: str, reason: str) -> str:
 
     Returns the status after the request: "cancelled", or "running" while the owner is still at it.
     """
-    params = {"run_id": run_id, "reason": reason}
+    params = {"run_id": run_id, "reason": check_note(reason, path="reason")}
     if conn.execute(Q.cancel_resting, params).fetchone():
         return "cancelled"
     if conn.execute(Q.request_cancel, params).fetchone() is None:
@@ -195,7 +196,7 @@ def pause(conn: AnyConn, run_id: str, reason: str) -> str:
 
     Returns the status after the request: "paused", or "running".  Decisions made meanwhile are kept.
     """
-    params = {"run_id": run_id, "reason": reason}
+    params = {"run_id": run_id, "reason": check_note(reason, path="reason")}
     if conn.execute(Q.pause_resting, params).fetchone():
         return "paused"
     asked = conn.execute(Q.request_pause, params).fetchone() is not None
@@ -219,7 +220,7 @@ def make_ready(conn: AnyConn, run_id: str, verb: str, by: str | None = None) -> 
         "release": (["quarantined"], "released"),
         "resume": (["paused"], "resumed"),
     }[verb]
-    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": by}
+    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": check_note(by, path="by")}
     if conn.execute(Q.make_ready, params).fetchone():
         return "ready"
     # Its owner may pause it between these two statements; then the third finds it paused.

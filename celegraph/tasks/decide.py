@@ -16,7 +16,7 @@ from celegraph.ledger.canonical import check_size, decode_result, encode_result,
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.keys import args_hash
 from celegraph.ledger.plain import check_text
-from celegraph.ledger.values import MAX_NOTE, MAX_PERSON, check_json
+from celegraph.ledger.values import MAX_NOTE, MAX_PERSON, check_stored_json
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import installation
 from celegraph.tasks.resolve import resolve_question
@@ -90,7 +90,7 @@ def _check(
     if value is not None and verb in ("reject", "edit"):
         raise DecisionRefused(approval_id, "value= goes with 'answer' or 'approve'", field="value")
     if value is not None:
-        check_size(stored_json(check_json(value, path="value")), config.max_value_bytes, "value")
+        check_size(stored_json(check_stored_json(value, path="value")), config.max_value_bytes, "value")
 
 
 def _check_text(approval_id: str, name: str, text: object, most: int) -> None:

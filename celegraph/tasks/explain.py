@@ -65,7 +65,8 @@ def _facts(seen: Picture) -> dict[str, Any]:
         "last_step": asdict(seen.last_step) if seen.last_step else None,
         "questions": [asdict(q) for q in seen.questions],
         "pending_effects": [asdict(p) for p in seen.pending],
-        "sweep_age_s": seen.sweep_age_s,
+        "intents": [asdict(i) for i in seen.intents],
+        "tick_ages_s": dict(seen.ages),
     }
     return {name: _plain(value) for name, value in facts.items()}
 

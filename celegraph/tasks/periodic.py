@@ -9,6 +9,7 @@ from celegraph.errors import RunMoved
 from celegraph.ledger import approvals, runs
 from celegraph.ledger.approvals import Moved
 from celegraph.ledger.connect import Conn, ledger
+from celegraph.ledger.prune import PruneReport, prune_configured
 from celegraph.ledger.sweep import SweepReport, record_tick, sweep_once, unring, wake
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.ring import depth, ring, ring_ready
@@ -54,6 +55,12 @@ def _tell(inst: Installation) -> None:
         from celegraph.tasks.notices import tell_beside
 
         tell_beside(inst)
+
+
+def prune(inst: Installation) -> PruneReport:
+    """Remove what ended runs have outlived, as configured; the rest is the next hour's."""
+    with ledger(inst.config) as conn:
+        return prune_configured(conn, inst.config)
 
 
 def _cancel_quietly(conn: Conn, question: Moved) -> None:

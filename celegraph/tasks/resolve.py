@@ -10,6 +10,7 @@ from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Resolution
+from celegraph.ledger.values import check_note
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import installation
 from celegraph.tasks.ring import wake_and_ring
@@ -171,4 +172,4 @@ def _provider_says(
 
 
 def _provider_says_no(reason: str | None) -> dict[str, Any]:
-    return {"type": "celegraph.ProviderSaysNo", "message": reason, "final": True}
+    return {"type": "celegraph.ProviderSaysNo", "message": check_note(reason, path="reason"), "final": True}

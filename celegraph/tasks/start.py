@@ -14,7 +14,7 @@ from celegraph.ledger import runs
 from celegraph.ledger.borrow import borrowed
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.runs import Admission
-from celegraph.ledger.values import check_json, check_run_id, check_span
+from celegraph.ledger.values import check_json, check_note, check_run_id, check_span, check_stored_json
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import Installation, installation
 from celegraph.tasks.result import RunResult
@@ -59,7 +59,7 @@ def check_request(
     """Refuse bad input before anything is written or enqueued; each error says what to do."""
     spec = inst.agent(agent)
     checked_id = check_run_id(run_id if run_id is not None else str(uuid.uuid4()))
-    checked_input = check_json(input, path="input")
+    checked_input = check_stored_json(input, path="input")
     limit = parse_duration(deadline) if deadline is not None else spec.deadline_after_start()
     return Admission(
         run_id=checked_id,
@@ -70,7 +70,7 @@ def check_request(
         deadline=check_span(limit, path="deadline"),
         read_only=read_only,
         tags=_checked_tags(tags),
-        trace_parent=trace_parent,
+        trace_parent=check_note(trace_parent, path="trace_parent"),
     )
 
 

@@ -62,7 +62,7 @@ class Staged:
 
 @contextmanager
 def staged(*arguments: str, module: str = "celegraph", cwd: Path = REPOSITORY) -> Iterator[Staged]:
-    """`python -m MODULE ARGUMENTS`, by default `celegraph`; killed with everything it has started if the test fails."""
+    """`python -m MODULE ARGUMENTS`; killed with everything it has started if the test fails."""
     environment = {key: value for key, value in os.environ.items() if key not in _URLS}
     process = subprocess.Popen(
         [sys.executable, "-m", module, *arguments],

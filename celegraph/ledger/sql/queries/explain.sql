@@ -40,3 +40,13 @@ SELECT idempotency_key AS key, tool, step, attempts, owner,
    -- No run waits for the notices about its questions.
    AND tool NOT LIKE 'notify:%%'
  ORDER BY created_at, idempotency_key;
+
+-- name: intents
+-- Enqueued effects that were never tried or certainly not done; those in doubt are among `pending`.
+SELECT idempotency_key AS key, tool, attempts,
+       extract(epoch FROM next_try_at - ledger_now())::double precision AS tries_in_s
+  FROM effects
+ WHERE run_id = %(run_id)s AND mode = 'outbox' AND released_at IS NOT NULL
+   AND (status = 'failed' OR (status = 'pending' AND attempts = 0))
+   AND NOT coalesce((error ->> 'skipped')::boolean OR (error ->> 'final')::boolean, false)
+ ORDER BY created_at, idempotency_key;

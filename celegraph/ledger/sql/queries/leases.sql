@@ -194,7 +194,8 @@ WITH due AS (
       FROM runs r
      WHERE r.run_id = %(run_id)s AND r.status IN ('waiting', 'ready')
        AND (r.cancel_requested_at IS NOT NULL OR r.pause_requested_at IS NOT NULL
-            OR ((r.status = 'waiting' OR r.wake_at > ledger_now())
+            -- An answer does not bring the code a run waits for; it is kept until that is there.
+            OR ((r.status = 'waiting' AND r.waits_for <> 'code' OR r.wake_at > ledger_now())
                 AND EXISTS (SELECT FROM approvals a WHERE a.run_id = r.run_id AND a.status <> 'open' AND a.consumed_at IS NULL)))
 ), run AS (
     UPDATE runs r

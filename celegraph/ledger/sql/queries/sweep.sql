@@ -66,7 +66,8 @@ WITH due AS (
     SELECT a.run_id
       FROM approvals a JOIN runs r USING (run_id)
      WHERE a.status <> 'open' AND a.consumed_at IS NULL
-       AND (r.status = 'waiting' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
+       -- An answer does not bring the code a run waits for; it is kept until that is there.
+       AND (r.status = 'waiting' AND r.waits_for <> 'code' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
      ORDER BY a.decided_at
      LIMIT %(limit)s
 ), run AS (
@@ -88,7 +89,7 @@ WITH run AS (
        SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
            ring_at = ledger_now(), updated_at = ledger_now()
      WHERE r.run_id = %(run_id)s
-       AND (r.status = 'waiting' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
+       AND (r.status = 'waiting' AND r.waits_for <> 'code' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
        AND EXISTS (SELECT FROM approvals a WHERE a.run_id = r.run_id AND a.status <> 'open' AND a.consumed_at IS NULL)
     RETURNING r.run_id
 ), event AS (
