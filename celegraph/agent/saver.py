@@ -1,8 +1,8 @@
 """LangGraph's saver on the pen: a step's writes and its checkpoint are one transaction.
 
 Two things are remembered on the way.  Where each subgraph was called (its step and path in the
-parent), which makes a call's identity independent of checkpoint ids; and the head of the run, so
-that a worker whose clock is behind is refused instead of hiding its own progress.
+parent), which makes a call's identity independent of checkpoint ids; and the head of the run, after
+which this process's ids go on, so that a worker whose clock is behind does not hide its own progress.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.runtime import ExecutionInfo
 
-from celegraph.agent.held import HeldWrites, TaskWrites
+from celegraph.agent import clock
+from celegraph.agent.held import HeldWrites, TaskWrites, namespace_of
 from celegraph.agent.place import current_execution
 from celegraph.errors import CelegraphError
 from celegraph.ledger.pen import Pen
 
 
 class ClockBehind(CelegraphError):
-    """This worker's clock is behind the one that wrote the run's newest checkpoint.
-
-    LangGraph orders checkpoints by the writer's clock: going on here would be invisible progress.
-    """
+    """A checkpoint would sort before its own parent: LangGraph orders them by the writer's clock, and going
+    on would be invisible progress.  Tried again; see `clock`, which should have prevented it."""
 
 
 @dataclass
@@ -99,6 +98,8 @@ class Saver(AsyncPostgresSaver):
         if namespace:
             self.sites.enter(namespace, config.get("metadata") or {})
         found = await super().aget_tuple(config)
+        if found is not None:
+            clock.catch_up(found.checkpoint["id"])
         if not namespace and "checkpoint_id" not in config["configurable"]:
             self.head[0] = found
         return found
@@ -119,7 +120,8 @@ class Saver(AsyncPostgresSaver):
                 "the clock of this worker is behind the clock that wrote the run's newest checkpoint;"
                 " synchronise the hosts' clocks"
             )
-        with self.held.sending(await self.held.before_checkpoint()) as riders:
+        due = await self.held.before_checkpoint(namespace_of(config))
+        with self.held.sending(due) as riders:
             async with self._one_transaction():
                 for writes in riders:
                     await super().aput_writes(*writes.arguments)

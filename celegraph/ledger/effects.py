@@ -300,7 +300,7 @@ def effects_of(conn: Conn, run_id: str) -> list[Effect]:
     return [Effect.from_row(r) for r in conn.execute(Q.of_run, {"run_id": run_id}).fetchall()]
 
 
-def key_of_ref(conn: Conn, ref: str) -> str:
+def key_of_ref(conn: AnyConn, ref: str) -> str:
     """The key of the one effect with this provider reference; `EffectNotFound` if none or several."""
     rows = conn.execute(Q.key_of_ref, {"ref": _kept_ref(ref)}).fetchall()
     if len(rows) != 1:

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
-from celegraph.ledger.connect import Conn
+from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
@@ -96,7 +96,7 @@ async def ask(pen: Pen, run_id: str, question: Ask) -> None:
     await pen.fetch(Q.ask, params)
 
 
-def release_dead(conn: Conn, key: str, by: str) -> str:
+def release_dead(conn: AnyConn, key: str, by: str) -> str:
     """A dead letter is tried again; returns its run_id.  `EffectNotFound` if there is no such letter."""
     row = conn.execute(Q.release_dead, {"key": key, "by": by}).fetchone()
     if row is None:

@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -110,6 +111,7 @@ def _policy_of(agent: Agent | None, config: Config) -> ApprovalPolicy:
 _installations: WeakKeyDictionary[Celery, Installation] = WeakKeyDictionary()
 _latest: list[Installation] = []
 _chosen: list[Installation] = []
+_here: ContextVar[Installation | None] = ContextVar("celegraph_installation", default=None)
 
 
 def remember(installation: Installation) -> None:
@@ -145,11 +147,24 @@ def using(chosen: Installation) -> Iterator[None]:
         _chosen.remove(chosen)
 
 
+@contextmanager
+def within(chosen: Installation) -> Iterator[None]:
+    """For the length of the block the helpers called here find `chosen`: a request of one app's pages, in a
+    process that may hold several apps."""
+    token = _here.set(chosen)
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
 def installation() -> Installation:
     """The current app's installation, else the newest one.
 
     Celery's current app is per thread, and a web server's threads did not create the app.
     """
+    if (here := _here.get()) is not None:
+        return here
     if _chosen:
         return _chosen[-1]
     found = _installations.get(app_or_default())

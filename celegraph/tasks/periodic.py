@@ -20,7 +20,7 @@ def sweep(inst: Installation, *, started: bool = False) -> SweepReport:
     """One sweep and its doorbells.  What the broker does not take is due again at the next sweep."""
     with ledger(inst.config) as conn:
         report = sweep_once(conn, inst.config, started=started, queued=lambda: depth(inst))
-    missed = ring(inst, report.ring)
+    missed = ring(inst, report.ring, "found by the sweep")
     if missed:
         with ledger(inst.config) as conn:
             unring(conn, missed)
@@ -43,7 +43,7 @@ def escalate(inst: Installation) -> dict[str, int]:
                 ready.append(question.run_id)
         report = {"expired": len(closed), "escalated": len(moved) - len(closed), "woken": len(ready)}
         record_tick(conn, "escalate", report)
-    ring_ready(inst, ready)
+    ring_ready(inst, ready, "question expired")
     _tell(inst)
     return report
 

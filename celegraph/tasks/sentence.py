@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 
@@ -11,6 +12,9 @@ from celegraph.tasks.words import listed, moment, span
 
 # Seconds.  Workers sweep themselves when the last sweep is 10 s old, and look every 5 s.
 SWEEP_IS_LATE = 20.0
+
+# Characters of an agent's own progress.
+_LONGEST_WORD = 200
 
 # What the statement that moves a run from a gone owner writes as its reason.
 _CAUSES = {
@@ -34,6 +38,8 @@ def _ready(seen: Picture, config: Config) -> list[str]:
     run = seen.run
     if run.cancel_requested_at is not None:
         return [f"is to be cancelled, {_asked_to_stop(seen)}", _sweep(seen, "ends it")]
+    if run.pause_requested_at is not None:
+        return [f"is to be paused, {_asked_to_pause(seen)}", _sweep(seen, "holds it")]
     wake_in = _seconds(seen, run.wake_at)
     if run.wake_at is not None and wake_in is not None and wake_in > 0:
         why = _reason(seen) or "it was started with a delay"
@@ -55,15 +61,20 @@ def _running(seen: Picture, config: Config) -> list[str]:
     held = f"is held by worker {run.worker_id}"
     held += f" for {span(-(_seconds(seen, holder.since) or 0))}" if holder.since else ""
     held += f", last beat {span(holder.beat_age_s or 0)} ago, {_step(seen)}"
-    parts = [held, _calls(seen)]
+    parts = [held, _progress(seen), _calls(seen)]
     if not holder.locked:
         parts.append("that worker is gone: " + _sweep(seen, "moves it on"))
     elif holder.expired:
         parts.append("it has not beaten for a lease: " + _sweep(seen, "fences it and moves it on"))
     elif (holder.loop_age_s or 0) > config.hang_after.total_seconds():
         parts.append(f"its event loop hangs for {span(holder.loop_age_s or 0)}: " + _sweep(seen, "fences it"))
+    elif (holder.heartbeat_due_s or 0) < 0:
+        late = span(-(holder.heartbeat_due_s or 0))
+        parts.append(f"its agent's heartbeat is overdue for {late}: " + _sweep(seen, "fences it"))
     if run.cancel_requested_at is not None:
         parts.append(f"it stops at its next step, {_asked_to_stop(seen)}")
+    elif run.pause_requested_at is not None:
+        parts.append(f"it is paused at its next step, {_asked_to_pause(seen)}")
     elif run.draining:
         parts.append("its worker drains and hands it back at the next step")
     return parts
@@ -73,6 +84,8 @@ def _waiting(seen: Picture, config: Config) -> list[str]:
     run = seen.run
     if run.cancel_requested_at is not None:
         return [f"is to be cancelled, {_asked_to_stop(seen)}", _sweep(seen, "ends it")]
+    if run.pause_requested_at is not None:
+        return [f"is to be paused, {_asked_to_pause(seen)}", _sweep(seen, "holds it")]
     if run.waits_for == "code":
         return [
             f"has waited for other code for {span(-(_seconds(seen, run.updated_at) or 0))}: {run.reason}",
@@ -95,8 +108,9 @@ def _paused(seen: Picture, config: Config) -> list[str]:
     return [
         f"was paused {since} ({seen.run.reason}), {_step(seen)}",
         kept,
+        _doubts(seen),
         _asked(seen, "meanwhile "),
-        "celegraph.resume_run makes it ready",
+        f"`celegraph resume {seen.run.run_id}` makes it ready",
     ]
 
 
@@ -163,6 +177,10 @@ def _asked_to_stop(seen: Picture) -> str:
     return f"for its deadline has passed (asked {asked})" if late else f"as asked {asked}"
 
 
+def _asked_to_pause(seen: Picture) -> str:
+    return f"as asked {_ago(seen, seen.run.pause_requested_at)}"
+
+
 def _limit(seen: Picture) -> str:
     at = seen.run.deadline_at
     return f"it is cancelled unless it ends by {moment(at)}" if at is not None else ""
@@ -182,6 +200,15 @@ def _deaths(seen: Picture) -> str:
     if not died:
         return ""
     return f"it has stopped its worker {died} times in a row and is quarantined at {run.max_crashes}"
+
+
+def _progress(seen: Picture) -> str:
+    """What the agent's heartbeat has said, as its author wrote it."""
+    said = seen.run.progress
+    if said is None:
+        return ""
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    return f"its last word: {text if len(text) <= _LONGEST_WORD else text[:_LONGEST_WORD] + '...'}"
 
 
 def _step(seen: Picture) -> str:

@@ -353,3 +353,29 @@ def test_a_node_that_failed_releases_nothing_also_when_the_graph_handles_its_err
     assert run.output["seen"] == ["handled"]
     assert dispatch(run.installation).sent == 0
     assert not _mails(log)
+
+
+def test_what_an_intent_did_is_kept_when_the_dispatchers_connection_breaks_in_the_call(
+    lonely_drive: Driver, log: Log
+) -> None:
+    urls: list[str] = []
+
+    @effect("outbox-cut-off", in_doubt="ask")
+    def mail(call: EffectCall, to: str) -> str:
+        with psycopg.connect(urls[0]) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND application_name LIKE 'celegraph pen%'"
+            )
+        log(f"mail {to}")
+        return f"sent to {to}"
+
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    urls.append(run.installation.config.database_url)
+    with pytest.raises(psycopg.OperationalError):
+        dispatch(run.installation)
+    dispatch(run.installation)
+
+    assert [(e.status, e.result) for e in run.effects] == [("sent", "sent to ada@example.org")]
+    assert _mails(log) == Counter(["ada@example.org"])
+    assert run.approvals == []
