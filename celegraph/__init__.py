@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from celegraph.agent.effect import NotHappened as NotHappened
     from celegraph.agent.effect import Unknown as Unknown
     from celegraph.agent.effect import effect as effect
+    from celegraph.agent.heartbeat import heartbeat as heartbeat
     from celegraph.agent.policy import ApprovalPolicy as ApprovalPolicy
     from celegraph.agent.policy import Step as Step
     from celegraph.agent.recorded import recorded as recorded
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from celegraph.tasks.resolve import fail_effect as fail_effect
     from celegraph.tasks.resolve import resolve_effect as resolve_effect
     from celegraph.tasks.result import RunResult as RunResult
+    from celegraph.tasks.stream.items import StreamItem as StreamItem
+    from celegraph.tasks.stream.listen import astream_run as astream_run
+    from celegraph.tasks.stream.listen import stream_run as stream_run
 
 _HOMES = {
     "Agent": "agent.spec",
@@ -62,8 +66,10 @@ _HOMES = {
     "RetryPolicy": "agent.spec",
     "RunResult": "tasks.result",
     "Step": "agent.policy",
+    "StreamItem": "tasks.stream.items",
     "Unknown": "agent.effect",
     "ask_approval": "agent.asking",
+    "astream_run": "tasks.stream.listen",
     "cancel_run": "tasks.control",
     "confirm_effect": "tasks.resolve",
     "decide": "tasks.decide",
@@ -73,6 +79,7 @@ _HOMES = {
     "get_approval": "tasks.control",
     "get_effect": "tasks.control",
     "get_run": "tasks.control",
+    "heartbeat": "agent.heartbeat",
     "install": "tasks.install",
     "list_approvals": "tasks.control",
     "list_runs": "tasks.control",
@@ -85,6 +92,7 @@ _HOMES = {
     "resume_run": "tasks.control",
     "retry_run": "tasks.control",
     "start_run": "tasks.install",
+    "stream_run": "tasks.stream.listen",
     "trace_run": "tasks.control",
 }
 

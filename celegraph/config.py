@@ -70,9 +70,15 @@ class Config(BaseModel):
     max_value_bytes: int = Field(1024 * 1024, ge=1024)
     approval: Table = Field(default_factory=dict)
     max_concurrency: int = Field(32, ge=1)
+    stream_url: str = Field("", pattern=r"^$|^(rediss?|unix)://")
+    stream_keep: Positive = timedelta(hours=1)
+    stream_max_chunks: int = Field(10_000, ge=100)
     site_url: SiteUrl = ""
     link_secret: Secrets = ()
     channels: Annotated[dict[str, Channel], BeforeValidator(_table)] = Field(default_factory=dict)
+    # None: nothing is ever removed, unless `celegraph prune` is told otherwise.
+    retention: Positive | None = None
+    event_retention: Positive | None = None
 
 
 KEYS = sorted(field.alias or name for name, field in Config.model_fields.items())

@@ -7,10 +7,22 @@ of celegraph: all layers may raise from it.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 
 class CelegraphError(Exception):
     """Base of all errors below."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Their facts are not their `args`, and an error that pickle cannot make again reaches Celery's logs
+        # and Flower as its base class.
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(kind: type[CelegraphError], args: tuple[Any, ...], facts: dict[str, Any]) -> CelegraphError:
+    error = kind.__new__(kind, *args)
+    error.__dict__ |= facts
+    return error
 
 
 # -- the caller's input or set-up: nothing was written, nothing was enqueued -----------------------
@@ -113,6 +125,14 @@ class RunNotFound(LedgerError, LookupError):
 
     def __init__(self, run_id: str):
         super().__init__(f"no run {run_id!r}; `celegraph runs` lists them")
+        self.run_id = run_id
+
+
+class CursorInvalid(CelegraphError, ValueError):
+    """`after=` is not a cursor that this run's stream has given; start without one."""
+
+    def __init__(self, run_id: str, what: str):
+        super().__init__(f"stream of run {run_id!r}: after= {what}; pass the cursor of an item, or nothing")
         self.run_id = run_id
 
 

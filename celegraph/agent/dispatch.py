@@ -21,6 +21,7 @@ from celegraph.agent.policy import ApprovalPolicy
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.ledger import effects, outbox
+from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log, is_lost
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
@@ -97,35 +98,62 @@ async def _perform(
 ) -> None:
     limit = call_timeout(config, decl)
     key, call = row.idempotency_key, call_of(row, limit)
-    if boot_time() > until:
+    try:
+        value = await _called(decl, call, row, limit, until)
+    except _TooLate:
         await _missed(pen, row, report)
         return
-    try:
-        value = await _called(decl, call, row, limit)
     except Exception as error:
         await _failed(pen, decl, row, error, report)
         return
     stored, problem = kept_result(value, config.max_value_bytes)
     if problem is not None:
         logger.error("result of an intent cannot be kept", extra={"key": key, "path": problem.path})
-    await effects.record_sent(
-        pen, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
-    )
+    try:
+        await effects.record_sent(
+            pen, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
+        )
+    except Exception as error:
+        if is_lost(error):
+            # The session is gone, but not the fact: else somebody would be asked what is known here.
+            await asyncio.to_thread(_keep, config, row, stored, call.provider_ref)
+        raise
     await outbox.settle_intent(pen, key)
     report.sent += 1
 
 
-async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta) -> Any:
+def _keep(config: Config, row: Effect, stored: Any, ref: str | None) -> None:
+    with ledger(config) as conn:
+        effects.keep_sent(conn, row.idempotency_key, row.attempts, 0, result=stored, ref=ref, by="dispatcher")
+
+
+class _TooLate(Exception):
+    """The claim may not be used any more."""
+
+
+async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta, until: float) -> Any:
     args = body_of(row)
-    if decl.is_async:
-        async with asyncio.timeout(limit.total_seconds()):
-            return await decl.function(call, **args)
-    return await asyncio.to_thread(decl.function, call, **args)
+
+    def in_thread() -> Any:
+        # Asked here and not where the job is submitted: it may have waited for a free thread.
+        _check_window(until)
+        return decl.function(call, **args)
+
+    if not decl.is_async:
+        return await asyncio.to_thread(in_thread)
+    _check_window(until)
+    async with asyncio.timeout(limit.total_seconds()):
+        return await decl.function(call, **args)
+
+
+def _check_window(until: float) -> None:
+    if boot_time() > until:
+        raise _TooLate
 
 
 async def _missed(pen: Pen, row: Effect, report: DispatchReport) -> None:
-    """The machine slept between the claim and the call: the claim was not used."""
-    late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
+    """The machine slept, or no thread was free, between the claim and the call: the claim was not used."""
+    late = {"type": "celegraph.CallWindowMissed", "message": "the call could not start in time"}
     if row.earlier_doubt:
         await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, late, over=True)
         await outbox.try_later(pen, row, "pending", timedelta(0))

@@ -38,6 +38,16 @@ class EffectCall:
     provider_ref: str | None = None
     timeout: timedelta = timedelta(seconds=60)
 
+    def heartbeat(self, progress: object = None) -> None:
+        """As `celegraph.heartbeat`, from a long call.  A dispatcher's call has no run that could hang:
+        there it does nothing."""
+        from celegraph.agent.attempt import attempt_here
+        from celegraph.agent.heartbeat import report
+
+        attempt = attempt_here()
+        if attempt is not None:
+            report(attempt, progress)
+
 
 @dataclass(frozen=True)
 class Happened:

@@ -13,6 +13,7 @@ from celegraph.errors import ApprovalNotFound
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
+from celegraph.ledger.values import check_note
 
 Q = load("approvals")
 
@@ -109,8 +110,8 @@ def decide(
         "approval_id": approval_id,
         "status": status,
         "decision": Jsonb(dict(decision)),
-        "by": by,
-        "note": note,
+        "by": check_note(by, path="by"),
+        "note": check_note(note, path="note"),
         "args": Jsonb(args) if args_hash is not None else None,
         "args_hash": args_hash,
     }

@@ -15,7 +15,7 @@ from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import clean_json
+from celegraph.ledger.values import check_note, clean_json
 
 Q = load("effects")
 
@@ -245,6 +245,10 @@ class Resolution:
     decision: Mapping[str, Any] | None = None
     attempts: int | None = None  # the call that was asked about, when a question was answered
 
+    def __post_init__(self) -> None:
+        check_note(self.by, path="by")
+        check_note(self.note, path="note")
+
 
 async def resting_doubts(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
     """Calls in doubt, past their horizon, of runs that rest."""
@@ -300,7 +304,7 @@ def effects_of(conn: Conn, run_id: str) -> list[Effect]:
     return [Effect.from_row(r) for r in conn.execute(Q.of_run, {"run_id": run_id}).fetchall()]
 
 
-def key_of_ref(conn: Conn, ref: str) -> str:
+def key_of_ref(conn: AnyConn, ref: str) -> str:
     """The key of the one effect with this provider reference; `EffectNotFound` if none or several."""
     rows = conn.execute(Q.key_of_ref, {"ref": _kept_ref(ref)}).fetchall()
     if len(rows) != 1:

@@ -9,11 +9,12 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
-from celegraph.ledger.connect import Conn
+from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
+from celegraph.ledger.values import check_note
 
 Q = load("outbox")
 
@@ -96,9 +97,9 @@ async def ask(pen: Pen, run_id: str, question: Ask) -> None:
     await pen.fetch(Q.ask, params)
 
 
-def release_dead(conn: Conn, key: str, by: str) -> str:
+def release_dead(conn: AnyConn, key: str, by: str) -> str:
     """A dead letter is tried again; returns its run_id.  `EffectNotFound` if there is no such letter."""
-    row = conn.execute(Q.release_dead, {"key": key, "by": by}).fetchone()
+    row = conn.execute(Q.release_dead, {"key": key, "by": check_note(by, path="by")}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return str(row["run_id"])

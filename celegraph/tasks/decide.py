@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,19 +12,15 @@ from celegraph.config import Config
 from celegraph.errors import DecisionRefused, InvalidValue
 from celegraph.ledger import approvals, effects
 from celegraph.ledger.approvals import Approval
-from celegraph.ledger.borrow import borrowed
 from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
-from celegraph.ledger.connect import AnyConn, ledger
+from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.keys import args_hash
 from celegraph.ledger.plain import check_text
-from celegraph.ledger.sweep import wake
-from celegraph.ledger.values import MAX_NOTE, MAX_PERSON, check_json
+from celegraph.ledger.values import MAX_NOTE, MAX_PERSON, check_stored_json
 from celegraph.tasks import transactions
-from celegraph.tasks.installation import Installation, installation
+from celegraph.tasks.installation import installation
 from celegraph.tasks.resolve import resolve_question
-from celegraph.tasks.ring import ring_ready
-
-logger = logging.getLogger("celegraph")
+from celegraph.tasks.ring import wake_and_ring
 
 _VERBS = ("approve", "reject", "edit", "answer")
 
@@ -60,23 +55,15 @@ def decide(
     """Answer an open question: "approve", "reject", "edit" (with `args`) or "answer" (with `value`).
 
     The first decision stands; everybody else is told what it was.  `ref`: with "happened" as the answer to
-    a doubt, the provider's own id.  With `connection` (or inside a Django transaction) it joins the
-    caller's transaction.  Raises ApprovalNotFound, and before anything is written DecisionRefused (its
-    `field` names what is wrong) or InvalidValue.
+    a doubt, the provider's own id.  With `connection` (or inside a Django transaction) it joins the caller's
+    transaction.  Raises ApprovalNotFound, and before anything is written DecisionRefused (its `field` names
+    what is wrong) or InvalidValue.
     """
     inst = installation()
     _check(inst.config, approval_id, verb, by, note, args, value)
-    joined = None if connection is not None else transactions.open_transaction(inst.config)
-    if connection is not None or joined is not None:
-        target = connection if joined is None else joined.connection
-        with borrowed(target, inst.config.schema_name) as conn:
-            decided = _decide(conn, inst.config, approval_id, verb, by, note, args, value, ref)
-        if joined is not None:
-            joined.on_commit(lambda: wake_and_ring(inst, decided.approval.run_id))
-        return decided
-    with ledger(inst.config) as conn:
+    with transactions.writing(inst.config, connection) as (conn, after_commit):
         decided = _decide(conn, inst.config, approval_id, verb, by, note, args, value, ref)
-    wake_and_ring(inst, decided.approval.run_id)
+        after_commit(lambda: wake_and_ring(inst, decided.approval.run_id))
     return decided
 
 
@@ -103,7 +90,7 @@ def _check(
     if value is not None and verb in ("reject", "edit"):
         raise DecisionRefused(approval_id, "value= goes with 'answer' or 'approve'", field="value")
     if value is not None:
-        check_size(stored_json(check_json(value, path="value")), config.max_value_bytes, "value")
+        check_size(stored_json(check_stored_json(value, path="value")), config.max_value_bytes, "value")
 
 
 def _check_text(approval_id: str, name: str, text: object, most: int) -> None:
@@ -190,15 +177,3 @@ def _what_stands(conn: AnyConn, approval_id: str, won: bool) -> Decided:
         return Decided(now, won)
     row = effects.get_effect(conn, key)
     return Decided(now, won, row.status, decode_result(row.result) if row.done else None)
-
-
-def wake_and_ring(inst: Installation, run_id: str) -> None:
-    """After the decision is committed: make its run ready and ring.  Only faster; the sweep is sure."""
-    try:
-        with ledger(inst.config) as conn:
-            if not wake(conn, run_id):
-                return
-        ring_ready(inst, [run_id])
-    except Exception as error:
-        # The decision is committed; failing the caller now would say that it is not.
-        logger.warning("run not woken at once", extra={"run_id": run_id, "error": type(error).__name__})

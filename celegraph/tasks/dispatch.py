@@ -39,7 +39,7 @@ def reconcile(inst: Installation) -> int:
     happened = slot.run(work(slot))
     with ledger(inst.config) as conn:
         ready = [run_id for run_id in dict.fromkeys(happened) if wake(conn, run_id)]
-    ring_ready(inst, ready)
+    ring_ready(inst, ready, "found by a look-up")
     _note(inst, "reconcile", {"happened": len(happened)})
     return len(happened)
 

@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 from celery.local import Proxy
 
-from celegraph.beat_schedule import DISPATCH, ESCALATE, RECONCILE, SWEEP, beat_schedule
+from celegraph.beat_schedule import DISPATCH, ESCALATE, PRUNE, RECONCILE, SWEEP, beat_schedule
 from celegraph.errors import ConfigError, RunFailed
 from celegraph.tasks import periodic
 from celegraph.tasks.installation import Installation, installation, remember
@@ -81,30 +81,35 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
 
         return bodies.start_run_body(inst, args, kwargs, self.request.id)
 
+    # A newer release beside this one may say more in its messages; what they ask for is the same.
     @app.task(name=RESUME, **_RUN_OPTIONS)
-    def resume(run_id: str) -> str:
+    def resume(run_id: str, **_: Any) -> str:
         from celegraph.tasks import bodies
 
         return bodies.run_doorbell(inst, run_id)
 
     @app.task(name=SWEEP, **_TICK_OPTIONS)
-    def sweep_leases() -> None:
+    def sweep_leases(**_: Any) -> None:
         periodic.sweep(inst)
 
     @app.task(name=DISPATCH, **_TICK_OPTIONS)
-    def dispatch_outbox() -> None:
+    def dispatch_outbox(**_: Any) -> None:
         from celegraph.tasks import dispatch
 
         dispatch.dispatch(inst)
 
     @app.task(name=RECONCILE, **_TICK_OPTIONS)
-    def reconcile_effects() -> None:
+    def reconcile_effects(**_: Any) -> None:
         from celegraph.tasks import dispatch
 
         dispatch.reconcile(inst)
 
+    @app.task(name=PRUNE, **_TICK_OPTIONS)
+    def prune() -> None:
+        periodic.prune(inst)
+
     @app.task(name=ESCALATE, **_TICK_OPTIONS)
-    def escalate_approvals() -> None:
+    def escalate_approvals(**_: Any) -> None:
         periodic.escalate(inst)
 
 

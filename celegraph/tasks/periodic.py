@@ -9,6 +9,7 @@ from celegraph.errors import RunMoved
 from celegraph.ledger import approvals, runs
 from celegraph.ledger.approvals import Moved
 from celegraph.ledger.connect import Conn, ledger
+from celegraph.ledger.prune import PruneReport, prune_configured
 from celegraph.ledger.sweep import SweepReport, record_tick, sweep_once, unring, wake
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.ring import depth, ring, ring_ready
@@ -20,7 +21,7 @@ def sweep(inst: Installation, *, started: bool = False) -> SweepReport:
     """One sweep and its doorbells.  What the broker does not take is due again at the next sweep."""
     with ledger(inst.config) as conn:
         report = sweep_once(conn, inst.config, started=started, queued=lambda: depth(inst))
-    missed = ring(inst, report.ring)
+    missed = ring(inst, report.ring, "found by the sweep")
     if missed:
         with ledger(inst.config) as conn:
             unring(conn, missed)
@@ -43,7 +44,7 @@ def escalate(inst: Installation) -> dict[str, int]:
                 ready.append(question.run_id)
         report = {"expired": len(closed), "escalated": len(moved) - len(closed), "woken": len(ready)}
         record_tick(conn, "escalate", report)
-    ring_ready(inst, ready)
+    ring_ready(inst, ready, "question expired")
     _tell(inst)
     return report
 
@@ -54,6 +55,12 @@ def _tell(inst: Installation) -> None:
         from celegraph.tasks.notices import tell_beside
 
         tell_beside(inst)
+
+
+def prune(inst: Installation) -> PruneReport:
+    """Remove what ended runs have outlived, as configured; the rest is the next hour's."""
+    with ledger(inst.config) as conn:
+        return prune_configured(conn, inst.config)
 
 
 def _cancel_quietly(conn: Conn, question: Moved) -> None:

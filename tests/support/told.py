@@ -25,7 +25,10 @@ def tell(call: EffectCall, notice: Notice) -> None:
         "link": notice.link,
     }
     path = _directory() / f"{call.key}.{uuid.uuid4().hex}"
-    path.write_text(json.dumps(told))
+    # Renamed into place: who looks never reads half a line.
+    unfinished = _directory().parent / path.name
+    unfinished.write_text(json.dumps(told))
+    unfinished.rename(path)
 
 
 def was_told(call: EffectCall, notice: Notice) -> Found:
