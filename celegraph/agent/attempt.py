@@ -17,9 +17,11 @@ from langgraph.runtime import ExecutionInfo, RunControl
 
 from celegraph.agent.graphs import Graph
 from celegraph.agent.passes import Passes
+from celegraph.agent.policy import ApprovalPolicy
 from celegraph.agent.saver import Saver
 from celegraph.agent.slots import Slots
-from celegraph.agent.spec import Agent, ApprovalPolicy
+from celegraph.agent.spec import Agent
+from celegraph.agent.stream import Stream
 from celegraph.config import Config
 from celegraph.errors import AttemptOver, EffectOutsideRun
 from celegraph.ledger import leases, outbox
@@ -31,6 +33,7 @@ from celegraph.ledger.runs import Run
 
 T = TypeVar("T")
 
+LOST = "the run has another owner"
 # What the reason of a run that waits for other code begins with.
 GRAPH_CHANGED = "graph changed"
 
@@ -111,14 +114,22 @@ class Attempt:
     approvals: list[Approval] = field(default_factory=list)
     executions: dict[int, Execution] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
+    # None: nobody asked to hear the run while it works, and it costs nothing.
+    stream: Stream | None = None
     # Calls under way, by key, with the outcome that whoever reaches one again waits for.
     calls: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     # Keys of effects whose plain functions are being called in node threads just now.
     calling: set[str] = field(default_factory=set)
     working: set[asyncio.Future[Any]] = field(default_factory=set)
     over: bool = False
+    # Nothing that it has started is still alive and might write.
+    clean: bool = True
     stopped: Waiting | Sleeping | None = None
     drain_reason: str | None = None
+    # When the agent last gave a sign of life (monotonic), and what it said then, as JSON.  Set from node
+    # threads and read by the heart: single assignments.
+    heard_at: float = field(default_factory=time.monotonic)
+    progress: str | None = None
     # See `advice`: the code of the graph's routers, once asked for; and what was noticed.
     routers: frozenset[CodeType] | None = None
     advice: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -132,6 +143,11 @@ class Attempt:
     def epoch(self) -> int:
         """The lease epoch of this attempt."""
         return self.run.epoch
+
+    @property
+    def lost(self) -> bool:
+        """Another owner has the run; known as soon as this one's heart has looked."""
+        return self.drain_reason == LOST
 
     def check_open(self) -> None:
         """Raise `AttemptOver` unless this attempt may still act.  Call it on the loop."""
@@ -157,6 +173,7 @@ class Attempt:
     async def before_writes(self, task_id: str) -> None:
         """A task's writes are about to become durable, and will release its intents: forget those that
         an earlier pass through the node wrote and the last one did not want."""
+        self.heard_at = time.monotonic()  # a node that ends is alive
         stale = self.effects.unreleased(task_id)
         if stale:
             # A pass that called no effect has left no record, and wanted no intent.
@@ -227,6 +244,11 @@ class Attempt:
 
 
 _current: ContextVar[Attempt | None] = ContextVar("celegraph_attempt", default=None)
+
+
+def attempt_here() -> Attempt | None:
+    """The attempt this code runs in, if it runs in one."""
+    return _current.get()
 
 
 def current_attempt(what: str) -> Attempt:

@@ -179,7 +179,7 @@ async def _without_approval(request: Request) -> _Prepared:
     ]
     if answers and answers[-1].status in ("rejected", "expired"):
         raise ApprovalRejected(r.tool, answers[-1].approval_id, answers[-1].status)
-    raise await attempt.stop(ask_for_call(attempt, r))
+    raise await attempt.stop(ask_for_call(attempt, r, request.decl.shape))
 
 
 def _granted(request: Request, row: Effect, asked_at: float) -> Granted:

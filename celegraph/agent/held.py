@@ -22,6 +22,11 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP
 _HOLD = 0.01
 
 
+def namespace_of(config: RunnableConfig) -> str:
+    """The checkpoint namespace that a config of LangGraph's names."""
+    return str(config["configurable"].get("checkpoint_ns", ""))
+
+
 def _future() -> asyncio.Future[None]:
     return asyncio.get_running_loop().create_future()
 
@@ -44,8 +49,8 @@ class TaskWrites:
 
     @property
     def namespace(self) -> str:
-        """Of the (sub)graph the task belongs to."""
-        return str(self.config["configurable"].get("checkpoint_ns", ""))
+        """Which graph's task it is: the root's, or a subgraph's."""
+        return namespace_of(self.config)
 
     @property
     def finished(self) -> bool:
@@ -93,22 +98,28 @@ class HeldWrites:
         await asyncio.shield(mine.sent)
         return True
 
-    async def before_checkpoint(self) -> list[TaskWrites]:
-        """The writes that a checkpoint must take along; all others are durable when this returns.
+    async def before_checkpoint(self, namespace: str) -> list[TaskWrites]:
+        """The writes that a checkpoint in `namespace` must take along; all others there are durable when
+        this returns.
 
-        Raises what kept any of them from being written.
+        Raises what kept any of them, wherever, from being written.  Of other namespaces it awaits none:
+        subgraphs run side by side, and two of their checkpoints could each hold what the other awaits.
         """
-        for writes in tuple(self._announced):
+        for writes in self._of(namespace):
             await asyncio.wait((writes.ready, writes.sent), return_when=asyncio.FIRST_COMPLETED)
-        riders = list(self._holding)
-        self._holding.clear()
+        riders = [writes for writes in self._holding if writes.namespace == namespace]
+        for writes in riders:
+            del self._holding[writes]
         with self._give_back(riders):
-            for writes in tuple(self._announced):
+            for writes in self._of(namespace):
                 if writes not in riders:
                     await asyncio.wait((writes.sent,))
             if self._unwritten:
                 raise self._unwritten[0]
         return riders
+
+    def _of(self, namespace: str) -> list[TaskWrites]:
+        return [writes for writes in self._announced if writes.namespace == namespace]
 
     @contextmanager
     def sending(self, riders: list[TaskWrites]) -> Iterator[list[TaskWrites]]:

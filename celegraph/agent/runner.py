@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -57,6 +58,7 @@ from celegraph.ledger.values import clean_json
 logger = logging.getLogger("celegraph")
 
 CANCEL = "cancelled on request"
+PAUSE = "paused on request"
 
 
 @dataclass
@@ -88,6 +90,7 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
     attempt.saver.stops[:] = [attempt.stop_for_code]
     attempt.saver.pending.entered[:] = [attempt.passes.entered]
     attempt.graph = graph
+    attempt.passes.stream = attempt.stream
     leave = enter(attempt)
     try:
         outcome = await _outcome(go)
@@ -95,6 +98,8 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
         return outcome
     finally:
         attempt.over = True
+        if attempt.stream is not None:
+            attempt.stream.close()
         leave()
 
 
@@ -112,6 +117,9 @@ async def _advance(go: _Drive) -> Outcome:
     attempt = go.attempt
     if attempt.run.cancel_requested_at is not None:
         return Cancelled(CANCEL)
+    if attempt.run.pause_requested_at is not None:
+        # Asked of an owner that died: settle finds the request and holds the run.
+        return Drained(PAUSE)
     if attempt.epoch > 1:
         for effect in await effects.of_run(attempt.pen, attempt.run_id):
             attempt.effects.put(effect)
@@ -166,15 +174,8 @@ async def _input(go: _Drive, action: Start | Resume | Continue, situation: Situa
 
 
 async def _invoke(go: _Drive, given: Any) -> BaseException | None:
-    stream = go.graph.astream(
-        given,
-        go.config,
-        stream_mode="values",
-        durability="sync",
-        control=go.attempt.control,
-    )
     try:
-        async for values in stream:
+        async for values in _values(go, given):
             if not (isinstance(values, dict) and words.INTERRUPT in values):
                 go.output, go.has_output = values, True
     except Unwind as unwind:
@@ -184,6 +185,23 @@ async def _invoke(go: _Drive, given: Any) -> BaseException | None:
     except Exception as error:
         return error
     return None
+
+
+async def _values(go: _Drive, given: Any) -> AsyncIterator[Any]:
+    """The graph's states as it runs; what else it says goes to the attempt's stream, if there is one."""
+    how: dict[str, Any] = {"durability": "sync", "control": go.attempt.control}
+    stream = go.attempt.stream
+    if stream is None:
+        async for values in go.graph.astream(given, go.config, stream_mode="values", **how):
+            yield values
+        return
+    modes: Any = ["values", *stream.modes]
+    parts: AsyncIterator[Any] = go.graph.astream(given, go.config, stream_mode=modes, subgraphs=True, **how)
+    async for namespace, mode, told in parts:
+        if mode != "values":
+            stream.heard(namespace, mode, told)
+        elif namespace == ():
+            yield told
 
 
 async def _output(go: _Drive) -> Any:
@@ -208,8 +226,10 @@ def _asks(attempt: Attempt, situation: Situation, refused: dict[str, str] | None
     for interrupt in situation.interrupts:
         known = situation.questions.get(interrupt.id)
         if known is None or known.status == "cancelled" or interrupt.id in (refused or {}):
-            note = (refused or {}).get(interrupt.id)
-            asks.append(ask_for(attempt, interrupt, (known.ask if known else 0) + 1, note))
+            number = (known.ask if known else 0) + 1
+            why = (refused or {}).get(interrupt.id)
+            node = situation.asker(interrupt)
+            asks.append(ask_for(attempt, interrupt, number, node=node, refused=why))
     return tuple(asks)
 
 

@@ -1,8 +1,8 @@
 """LangGraph's saver on the pen: a step's writes and its checkpoint are one transaction.
 
 Two things are remembered on the way.  Where each subgraph was called (its step and path in the
-parent), which makes a call's identity independent of checkpoint ids; and the head of the run, so
-that a worker whose clock is behind is refused instead of hiding its own progress.
+parent), which makes a call's identity independent of checkpoint ids; and the head of the run, after
+which this process's ids go on, so that a worker whose clock is behind does not hide its own progress.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.runtime import ExecutionInfo
 
+from celegraph.agent import clock
 from celegraph.agent import langgraph_words as words
-from celegraph.agent.held import HeldWrites, TaskWrites
+from celegraph.agent.held import HeldWrites, TaskWrites, namespace_of
 from celegraph.agent.place import current_execution
 from celegraph.agent.readable import ReadingSaver, StateUnreadable
 from celegraph.agent.storable import UnstorableState, check_inlined, first_culprit
@@ -33,10 +34,8 @@ from celegraph.ledger.pen import Pen
 
 
 class ClockBehind(CelegraphError):
-    """This worker's clock is behind the one that wrote the run's newest checkpoint.
-
-    LangGraph orders checkpoints by the writer's clock: going on here would be invisible progress.
-    """
+    """A checkpoint would sort before its own parent: LangGraph orders them by the writer's clock, and going
+    on would be invisible progress.  Tried again; see `clock`, which should have prevented it."""
 
 
 @dataclass
@@ -108,6 +107,8 @@ class Saver(ReadingSaver):
             found = await super().aget_tuple(config)
         except StateUnreadable as error:
             raise await self._stop(str(error), error) from None
+        if found is not None:
+            clock.catch_up(found.checkpoint["id"])
         if namespace:
             self.pending.opened(namespace, config.get("metadata") or {}, found)
         if not namespace and "checkpoint_id" not in config["configurable"]:
@@ -130,8 +131,9 @@ class Saver(ReadingSaver):
                 "the clock of this worker is behind the clock that wrote the run's newest checkpoint;"
                 " synchronise the hosts' clocks"
             )
-        place = config["configurable"].get("checkpoint_ns", ""), parent
-        with self.held.sending(await self.held.before_checkpoint()) as riders:
+        namespace = namespace_of(config)
+        place = namespace, parent
+        with self.held.sending(await self.held.before_checkpoint(namespace)) as riders:
             _check_inlined(place, _changed(checkpoint, new_versions))
             async with self._one_transaction():
                 for writes in riders:

@@ -51,6 +51,10 @@ class Situation:
         """The questions the graph waits for, in all branches and subgraphs."""
         return () if self.snapshot is None else self.snapshot.interrupts
 
+    def asker(self, interrupt: Interrupt) -> str | None:
+        """The node of the outermost graph in which this question was asked."""
+        return next((t.name for t in self.tasks if interrupt.id in {i.id for i in t.interrupts}), None)
+
 
 async def look(attempt: Attempt, graph: Graph, config: RunnableConfig) -> Situation:
     """Read the run's state.  A run that never began costs nothing."""

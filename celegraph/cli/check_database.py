@@ -58,13 +58,21 @@ def _ticks(conn: Conn, config: Config) -> Iterator[Check]:
     if tick is None:
         yield error("sweep", "has never run here: lost runs would stay lost", start)
     elif tick.age_s > max(TICK_IS_LATE, silent):
-        yield error("sweep", f"the last one was {span(tick.age_s)} ago: nobody finds lost runs", start)
+        yield error(
+            "sweep",
+            f"the last one was {span(tick.age_s)} ago: nobody finds lost runs",
+            start,
+            age_s=tick.age_s,
+        )
     elif tick.age_s > silent:
         yield warning(
-            "sweep", f"the last one was {span(tick.age_s)} ago: workers sweep, beat seems down", start
+            "sweep",
+            f"the last one was {span(tick.age_s)} ago: workers sweep, beat seems down",
+            start,
+            age_s=tick.age_s,
         )
     else:
-        yield ok("sweep", f"the last one was {span(tick.age_s)} ago")
+        yield ok("sweep", f"the last one was {span(tick.age_s)} ago", age_s=tick.age_s)
     tick = last_tick(conn, "escalate")
     if tick is None or tick.age_s > _ESCALATION_IS_LATE:
         when = "has never run here" if tick is None else f"last looked {span(tick.age_s)} ago"
@@ -74,10 +82,23 @@ def _ticks(conn: Conn, config: Config) -> Iterator[Check]:
 
 
 def _backlog(backlog: health.Backlog, config: Config) -> Check:
+    numbers: dict[str, float] = {
+        "ready": backlog.runs,
+        "oldest_s": backlog.oldest_s or 0.0,
+        "ring_lag_s": backlog.ring_lag_s,
+        "never_rung": backlog.never_rung,
+        "running": backlog.running,
+    }
     if backlog.oldest_s is None:
-        return ok("backlog", "no run waits for a worker")
+        return ok("backlog", "no run waits for a worker", **numbers)
     says = f"{backlog.runs} ready, the oldest for {span(backlog.oldest_s)}"
     says += f"; doorbells are {span(backlog.ring_lag_s)} late, {backlog.never_rung} never rung"
     if backlog.oldest_s <= _READY_TOO_LONG:
-        return ok("backlog", says)
-    return warning("backlog", says, f"start more workers that consume the queue {config.queue!r}")
+        return ok("backlog", says, **numbers)
+    if backlog.running == 0:
+        # Nobody is too busy to take it.
+        says = f"queue not consumed: {says}, and none is running"
+        remedy = f"start, or restart, a worker that consumes the queue {config.queue!r}"
+        return error("backlog", says, remedy, **numbers)
+    remedy = f"start more workers that consume the queue {config.queue!r}"
+    return warning("backlog", f"{says}; {backlog.running} running", remedy, **numbers)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from celegraph.cli.check import Check, error, ok, warning
 from celegraph.errors import CelegraphError
+from celegraph.tasks import queues
 from celegraph.tasks.broker import BrokerFacts, check_connection
 from celegraph.tasks.installation import Installation
 
@@ -17,8 +18,8 @@ _ANSWER_WITHIN = 1.5
 _TRIED = ("redis", "amqp")
 
 
-def checks(inst: Installation) -> Iterator[Check]:
-    """Broker first: without it there is nobody to ask."""
+def checks(inst: Installation, *, overdue: bool = False) -> Iterator[Check]:
+    """Broker first: without it there is nobody to ask.  `overdue`: runs have been ready for too long."""
     yield _msgpack()
     # With time limits of its own; what is sent below would wait for a dead broker for ever.
     try:
@@ -27,7 +28,12 @@ def checks(inst: Installation) -> Iterator[Check]:
         yield error("broker", str(problem))
         return
     yield from _broker(facts)
-    yield from _queues(inst)
+    for queue, said in queues.refused(inst).items():
+        yield error("queue", f"{queue} is there with another type: {said}", queues.REMEDY.format(queue=queue))
+    served = _served(inst)
+    yield from _queues(inst, served)
+    if overdue:
+        yield from _deaf(inst, [worker for worker, names in served.items() if inst.config.queue in names])
 
 
 def _broker(facts: BrokerFacts) -> Iterator[Check]:
@@ -44,10 +50,9 @@ def _broker(facts: BrokerFacts) -> Iterator[Check]:
         yield ok("broker keeps", kept)
 
 
-def _queues(inst: Installation) -> Iterator[Check]:
-    served = _served(inst)
+def _queues(inst: Installation, served: Mapping[str, set[str]]) -> Iterator[Check]:
     for queue, what in ((inst.config.queue, "runs"), (inst.config.control_queue, "sweep and deadlines")):
-        workers = sorted(worker for worker, queues in served.items() if queue in queues)
+        workers = sorted(worker for worker, names in served.items() if queue in names)
         if workers:
             yield ok("queue", f"{queue} ({what}) is consumed by {', '.join(workers)}")
         elif served:
@@ -58,11 +63,25 @@ def _queues(inst: Installation) -> Iterator[Check]:
             yield error("queue", says, f"start one: celery -A proj worker -Q {queue}")
 
 
+def _deaf(inst: Installation, workers: Sequence[str]) -> Iterator[Check]:
+    """Workers that say they serve the runs and have a free slot, while runs wait: they take nothing.
+
+    Seen after quick interruptions of the broker, in releases of Celery to come as in those before.
+    """
+    inspect: Any = inst.app.control.inspect(destination=list(workers), timeout=_ANSWER_WITHIN)
+    stats, active = inspect.stats() or {}, inspect.active() or {}
+    for worker in sorted(set(stats) & set(active)):
+        free = int(stats[worker]["pool"]["max-concurrency"]) - len(active[worker])
+        if free > 0:
+            says = f"{worker} serves it and has {free} free slots, but takes nothing"
+            yield error("queue", f"{inst.config.queue} is not consumed: {says}", f"restart {worker}")
+
+
 def _served(inst: Installation) -> dict[str, set[str]]:
     """Worker -> queues, of those that answer in time (a solo worker does not while it works)."""
     inspect: Any = inst.app.control.inspect(timeout=_ANSWER_WITHIN)
     answered: dict[str, list[dict[str, Any]]] = inspect.active_queues() or {}
-    return {worker: {str(queue["name"]) for queue in queues} for worker, queues in answered.items()}
+    return {worker: {str(queue["name"]) for queue in found} for worker, found in answered.items()}
 
 
 def _msgpack() -> Check:

@@ -43,9 +43,12 @@ def _checks(settings: Settings) -> Iterator[Check]:
         yield error("configuration", str(problem))
         return
     yield ok("configuration", f"schema {config.schema_name!r}, queues {config.queue}, {config.control_queue}")
-    yield from check_database.checks(config)
+    overdue = False
+    for check in check_database.checks(config):
+        overdue = overdue or (check.name == "backlog" and check.state != "ok")
+        yield check
     if settings.app:
-        yield from check_workers.checks(inst)
+        yield from check_workers.checks(inst, overdue=overdue)
         yield from _agents(inst)
     else:
         yield skipped("broker, queues, agents", "give --app module:app, as for `celery -A`")

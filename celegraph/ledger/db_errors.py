@@ -21,9 +21,9 @@ def is_fenced(error: BaseException) -> bool:
 
 def is_lost(error: BaseException) -> bool:
     """The connection is gone, or the server is going: this attempt is over, another one goes on."""
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not isinstance(
-        error, (pg.QueryCanceled, *_LIMITS)
-    )
+    # Read-only: another server became the primary while this session stayed with the old one.
+    gone = psycopg.OperationalError | psycopg.InterfaceError | pg.ReadOnlySqlTransaction
+    return isinstance(error, gone) and not isinstance(error, (pg.QueryCanceled, *_LIMITS))
 
 
 def is_bad_value(error: BaseException) -> bool:

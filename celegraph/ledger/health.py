@@ -27,12 +27,16 @@ class Server:
 
 @dataclass(frozen=True)
 class Backlog:
-    """Runs that are due and not begun.  `oldest_s` is None when there are none."""
+    """Runs that are due and not begun.  `oldest_s` is None when there are none.
+
+    `running`: runs that some worker is at; none of them and an old due one means that nobody takes any.
+    """
 
     runs: int
     oldest_s: float | None
     ring_lag_s: float
     never_rung: int
+    running: int
 
 
 def server(conn: Conn) -> Server:

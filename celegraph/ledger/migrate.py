@@ -75,14 +75,16 @@ def apply(
             "CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, name text NOT NULL,"
             " applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
         )
+        # What older code must know of a migration that it has never heard of.
+        conn.execute("ALTER TABLE migrations ADD COLUMN IF NOT EXISTS phase text NOT NULL DEFAULT 'post'")
         done = _version(conn)
-        _refuse_newer(done)
+        _refuse_newer(conn)
         applied = []
         for migration in migrations():
             if migration.version > done:
                 _run(conn, migration)
                 applied.append(migration.version)
-        return MigrationReport(applied, latest_version())
+        return MigrationReport(applied, max(done, latest_version()))
 
 
 def _lock_by_polling(conn: psycopg.Connection[DictRow]) -> None:
@@ -97,8 +99,8 @@ def _run(conn: psycopg.Connection[DictRow], migration: Migration) -> None:
     with conn.transaction():
         conn.execute(migration.text.encode())
         conn.execute(
-            "INSERT INTO migrations (version, name) VALUES (%s, %s)",
-            (migration.version, migration.name),
+            "INSERT INTO migrations (version, name, phase) VALUES (%s, %s, %s)",
+            (migration.version, migration.name, migration.phase),
         )
 
 
@@ -108,10 +110,18 @@ def _version(conn: psycopg.Connection[DictRow]) -> int:
     return int(row["version"])
 
 
-def _refuse_newer(version: int) -> None:
-    if version > latest_version():
+def _refuse_newer(conn: psycopg.Connection[DictRow]) -> None:
+    """A newer release's `pre` migrations are made for this code, too: it works on while a deploy is under
+    way, and its children and restarts must as well.  Its `post` migrations are not."""
+    row = conn.execute(
+        # Through jsonb, because a table of the first release has no such column.
+        "SELECT max(version) AS version FROM migrations m"
+        " WHERE version > %s AND coalesce(to_jsonb(m) ->> 'phase', 'post') <> 'pre'",
+        (latest_version(),),
+    ).fetchone()
+    if row is not None and row["version"] is not None:
         raise SchemaTooNew(
-            f"the ledger's tables are at version {version}, this code knows {latest_version()};"
+            f"the ledger's tables are at version {row['version']}, this code knows {latest_version()};"
             " upgrade celegraph here"
         )
 
@@ -122,7 +132,7 @@ def check_schema(conn: psycopg.Connection[DictRow]) -> int:
     if row is None or not row["there"]:
         raise SchemaMissing("the ledger's tables are not there; run `celegraph migrate`")
     version = _version(conn)
-    _refuse_newer(version)
+    _refuse_newer(conn)
     if version < latest_version():
         raise SchemaOutOfDate(
             f"the ledger's tables are at version {version}, this code needs {latest_version()};"

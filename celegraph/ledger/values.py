@@ -34,6 +34,10 @@ from celegraph.ledger.plain import (
 MAX_RUN_ID = 200
 # PostgreSQL counts beyond the year 9999, Python does not: one such row, and no list with it can be read.
 MAX_SPAN = timedelta(days=36_525)
+# Characters.  Nobody reads more before an answer, and every list and notice carries them.
+MAX_PROMPT = 20_000
+MAX_NOTE = 10_000
+MAX_PERSON = 200
 
 
 def check_run_id(run_id: object) -> str:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import amqp
 import redis
-from kombu import Connection
+from kombu import Connection, Queue
+from kombu.exceptions import OperationalError
 
 from celegraph.errors import BrokerUnsupported, ConfigError
 
 OLDEST_REDIS = (6, 2)  # kombu 5.7 finds lost messages by ZRANGE ... BYSCORE REV
 _ANSWER_WITHIN = 5.0
+_REDIS_LIMITS = {"socket_connect_timeout": _ANSWER_WITHIN, "socket_timeout": _ANSWER_WITHIN, "max_retries": 1}
+_AMQP_LIMITS = {
+    "read_timeout": _ANSWER_WITHIN,
+    "write_timeout": _ANSWER_WITHIN,
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+}
 
 
 class BrokerUnreachable(ConfigError):
@@ -22,9 +34,9 @@ class BrokerUnreachable(ConfigError):
 
 @dataclass(frozen=True)
 class BrokerFacts:
-    """`kind` is kombu's name of the transport; the rest is known for Redis and Valkey only.
+    """`kind` is kombu's name of the transport; of transports that nobody has tried nothing else is known.
 
-    `version` is the Redis version the server claims to be compatible with.
+    `version` is the Redis version the server claims to be compatible with, or RabbitMQ's own.
     """
 
     kind: str
@@ -67,12 +79,68 @@ def check_connection(connection: Connection) -> BrokerFacts:
     """As `check_broker`, for a connection as the app makes it: with TLS, credentials, alternatives."""
     kind = connection.transport.driver_type
     url = _shown(connection.as_uri(include_password=True))
-    if kind != "redis":
-        return BrokerFacts(kind, url)
-    limits = {"socket_connect_timeout": _ANSWER_WITHIN, "socket_timeout": _ANSWER_WITHIN, "max_retries": 1}
+    if kind == "redis":
+        with _bounded(connection, _REDIS_LIMITS) as bounded:
+            return _check_redis(bounded, url)
+    if kind == "amqp":
+        with _bounded(connection, _AMQP_LIMITS) as bounded:
+            return _check_amqp(bounded, url)
+    return BrokerFacts(kind, url)
+
+
+@contextmanager
+def _bounded(connection: Connection, limits: Mapping[str, object]) -> Iterator[Connection]:
     options = {**(connection.transport_options or {}), **limits}
-    with connection.clone(transport_options=options) as bounded:
-        return _check_redis(bounded, url)
+    bounded = connection.clone(transport_options=options, connect_timeout=_ANSWER_WITHIN, heartbeat=0)
+    try:
+        yield bounded
+    finally:
+        hang_up(bounded)
+
+
+def hang_up(connection: Connection) -> None:
+    """Close, without waiting for what RabbitMQ has to say to it: its silence may be the reason."""
+    if connection.transport.driver_type == "amqp":
+        connection.collect()
+    else:
+        connection.release()
+
+
+def _check_amqp(connection: Connection, url: str) -> BrokerFacts:
+    try:
+        # Not `connection.connection`, which tries twice whatever the limits say.
+        channel: Any = connection.default_channel
+        said: Mapping[str, object] = channel.connection.server_properties
+    except (amqp.AMQPError, OperationalError, OSError) as error:
+        raise BrokerUnreachable(
+            f"broker {url} cannot be used: {str(error) or type(error).__name__}"
+        ) from error
+    product, version = (_text(said.get(name)) for name in ("product", "version"))
+    return BrokerFacts(kind="amqp", url=url, server=product, version=version)
+
+
+def other_type(connection: Connection, queue: Queue) -> str | None:
+    """Why RabbitMQ would not let this process use the queue: one of its name and another type is there.
+
+    None when it fits, when there is none yet, and for every other broker.  `BrokerUnreachable`.
+    """
+    if connection.transport.driver_type != "amqp":
+        return None
+    try:
+        with _bounded(connection, _AMQP_LIMITS) as bounded:
+            # Looked for first: asking must not make it.
+            queue.bind(bounded.default_channel).queue_declare(passive=True)
+            queue.bind(bounded.default_channel).queue_declare()
+    except amqp.NotFound:
+        return None
+    except amqp.PreconditionFailed as error:
+        return str(error.reply_text)
+    except (amqp.AMQPError, OperationalError, OSError) as error:
+        url = _shown(connection.as_uri(include_password=True))
+        raise BrokerUnreachable(
+            f"broker {url} cannot be used: {str(error) or type(error).__name__}"
+        ) from error
+    return None
 
 
 def _check_redis(connection: Connection, url: str) -> BrokerFacts:

@@ -23,6 +23,7 @@ _OF_THE_RUN = (
     "retry_count",
     "max_crashes",
     "cancel_requested_at",
+    "pause_requested_at",
     "deadline_at",
     "created_at",
     "updated_at",
@@ -32,6 +33,7 @@ _OF_THE_RUN = (
     "worker_id",
     "beat_at",
     "draining",
+    "progress",
     "now",
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 from celegraph.errors import BrokerUnsupported, CelegraphError, ConfigError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import is_lost
+from celegraph.tasks import queues
 from celegraph.tasks.broker import BrokerUnreachable, check_connection
 from celegraph.tasks.installation import Installation
 
@@ -18,6 +19,7 @@ def check_worker(inst: Installation, pool: object) -> None:
     """Raise what makes this worker unfit.  Servers that are merely down are waited for, as Celery does."""
     _check_pool(pool)
     _check_content(inst)
+    _warn_of_spawn(inst)
     try:
         facts = check_connection(inst.app.connection_for_read())
     except BrokerUnreachable as error:
@@ -25,6 +27,9 @@ def check_worker(inst: Installation, pool: object) -> None:
     else:
         for warning in facts.warnings:
             logger.warning("%s", warning)
+        for queue, said in queues.refused(inst).items():
+            remedy = queues.REMEDY.format(queue=queue)
+            raise BrokerUnsupported(f"the queue {queue!r} is there with another type ({said}): {remedy}")
     _check_ledger(inst)
     for name in inst.agents:
         _load(inst, name)
@@ -46,6 +51,15 @@ def _check_content(inst: Installation) -> None:
         raise ConfigError(
             f"this worker would drop celegraph's messages, which are JSON: accept_content is"
             f" {list(accepted)!r}; add 'json'"
+        )
+
+
+def _warn_of_spawn(inst: Installation) -> None:
+    conf: Any = inst.app.conf
+    if conf.worker_pool_start_method == "spawn" and not (conf.include or conf.imports):
+        logger.warning(
+            "worker_pool_start_method is 'spawn', and its children import only what include= names: name the"
+            " module there that calls celegraph.install, or they know none of its tasks"
         )
 
 

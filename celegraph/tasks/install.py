@@ -81,24 +81,25 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
 
         return bodies.start_run_body(inst, args, kwargs, self.request.id)
 
+    # A newer release beside this one may say more in its messages; what they ask for is the same.
     @app.task(name=RESUME, **_RUN_OPTIONS)
-    def resume(run_id: str) -> str:
+    def resume(run_id: str, **_: Any) -> str:
         from celegraph.tasks import bodies
 
         return bodies.run_doorbell(inst, run_id)
 
     @app.task(name=SWEEP, **_TICK_OPTIONS)
-    def sweep_leases() -> None:
+    def sweep_leases(**_: Any) -> None:
         periodic.sweep(inst)
 
     @app.task(name=DISPATCH, **_TICK_OPTIONS)
-    def dispatch_outbox() -> None:
+    def dispatch_outbox(**_: Any) -> None:
         from celegraph.tasks import dispatch
 
         dispatch.dispatch(inst)
 
     @app.task(name=RECONCILE, **_TICK_OPTIONS)
-    def reconcile_effects() -> None:
+    def reconcile_effects(**_: Any) -> None:
         from celegraph.tasks import dispatch
 
         dispatch.reconcile(inst)
@@ -108,7 +109,7 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
         periodic.prune(inst)
 
     @app.task(name=ESCALATE, **_TICK_OPTIONS)
-    def escalate_approvals() -> None:
+    def escalate_approvals(**_: Any) -> None:
         periodic.escalate(inst)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 from celegraph.config import Config
@@ -10,6 +11,9 @@ from celegraph.tasks.words import listed, moment, span
 
 # Seconds.  Workers sweep themselves when the last sweep is 10 s old, and look every 5 s.
 TICK_IS_LATE = 20.0
+
+# Characters of an agent's own progress.
+_LONGEST_WORD = 200
 
 # What the statement that moves a run from a gone owner writes as its reason.
 _CAUSES = {
@@ -32,6 +36,11 @@ def asked_to_stop(seen: Picture) -> str:
     asked = ago(seen, seen.run.cancel_requested_at)
     late = (seconds(seen, seen.run.deadline_at) or 0) < 0
     return f"for its deadline has passed (asked {asked})" if late else f"as asked {asked}"
+
+
+def asked_to_pause(seen: Picture) -> str:
+    """Since when somebody wants it held."""
+    return f"as asked {ago(seen, seen.run.pause_requested_at)}"
 
 
 def limit(seen: Picture) -> str:
@@ -57,6 +66,15 @@ def deaths(seen: Picture) -> str:
     if not died:
         return ""
     return f"it has stopped its worker {died} times in a row and is quarantined at {run.max_crashes}"
+
+
+def progress(seen: Picture) -> str:
+    """What the agent's heartbeat has said, as its author wrote it."""
+    said = seen.run.progress
+    if said is None:
+        return ""
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    return f"its last word: {text if len(text) <= _LONGEST_WORD else text[:_LONGEST_WORD] + '...'}"
 
 
 def step(seen: Picture) -> str:
@@ -117,9 +135,11 @@ def _question(seen: Picture, q: Question) -> str:
 
 def overdue(seen: Picture) -> str:
     """A question past its deadline is closed by a tick."""
-    if any(q.deadline_in_s is not None and q.deadline_in_s <= 0 for q in seen.open):
-        return _tick(seen.ages.get("escalate"), "escalation", "closes what is past its deadline")
-    return ""
+    late = [q for q in seen.open if q.deadline_in_s is not None and q.deadline_in_s <= 0]
+    age = seen.ages.get("escalate")
+    if any(q.silence is not None for q in late):
+        return _tick(age, "escalation", "closes what is past its deadline")
+    return "silence is no answer to it: " + _tick(age, "escalation", "brings it up again") if late else ""
 
 
 def answered(seen: Picture) -> str:

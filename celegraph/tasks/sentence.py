@@ -23,6 +23,8 @@ def _ready(seen: Picture, config: Config) -> list[str]:
     run = seen.run
     if run.cancel_requested_at is not None:
         return [f"is to be cancelled, {say.asked_to_stop(seen)}", say.sweep(seen, "ends it")]
+    if run.pause_requested_at is not None:
+        return [f"is to be paused, {say.asked_to_pause(seen)}", say.sweep(seen, "holds it")]
     wake_in = say.seconds(seen, run.wake_at)
     if run.wake_at is not None and wake_in is not None and wake_in > 0:
         why = say.reason(seen) or "it was started with a delay"
@@ -51,7 +53,7 @@ def _running(seen: Picture, config: Config) -> list[str]:
     held = f"is held by worker {run.worker_id}"
     held += f" for {span(-(say.seconds(seen, holder.since) or 0))}" if holder.since else ""
     held += f", last beat {span(holder.beat_age_s or 0)} ago, {say.step(seen)}"
-    parts = [held, say.calls(seen)]
+    parts = [held, say.progress(seen), say.calls(seen)]
     if not holder.locked:
         parts.append("that worker is gone: " + say.sweep(seen, "moves it on"))
     elif holder.expired:
@@ -60,8 +62,13 @@ def _running(seen: Picture, config: Config) -> list[str]:
         parts.append(
             f"its event loop hangs for {span(holder.loop_age_s or 0)}: " + say.sweep(seen, "fences it")
         )
+    elif (holder.heartbeat_due_s or 0) < 0:
+        late = span(-(holder.heartbeat_due_s or 0))
+        parts.append(f"its agent's heartbeat is overdue for {late}: " + say.sweep(seen, "fences it"))
     if run.cancel_requested_at is not None:
         parts.append(f"it stops at its next step, {say.asked_to_stop(seen)}")
+    elif run.pause_requested_at is not None:
+        parts.append(f"it is paused at its next step, {say.asked_to_pause(seen)}")
     elif run.draining:
         parts.append("its worker drains and hands it back at the next step")
     return parts
@@ -71,6 +78,8 @@ def _waiting(seen: Picture, config: Config) -> list[str]:
     run = seen.run
     if run.cancel_requested_at is not None:
         return [f"is to be cancelled, {say.asked_to_stop(seen)}", say.sweep(seen, "ends it")]
+    if run.pause_requested_at is not None:
+        return [f"is to be paused, {say.asked_to_pause(seen)}", say.sweep(seen, "holds it")]
     if run.waits_for == "code":
         return [
             f"has waited for other code for {span(-(say.seconds(seen, run.updated_at) or 0))}: {run.reason}",
@@ -100,8 +109,9 @@ def _paused(seen: Picture, config: Config) -> list[str]:
     return [
         f"was paused {since} ({seen.run.reason}), {say.step(seen)}",
         kept,
+        say.doubts(seen),
         say.asked(seen, "meanwhile "),
-        "celegraph.resume_run makes it ready",
+        f"`celegraph resume {seen.run.run_id}` makes it ready",
     ]
 
 

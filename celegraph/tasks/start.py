@@ -87,15 +87,9 @@ def start(inst: Installation, admission: Admission, options: Mapping[str, Any]) 
     A dead broker does not fail the call: the row is the promise, the sweep rings.
     """
     result = RunResult(admission.run_id, inst)
-    joined = transactions.open_transaction(inst.config)
-    if joined is not None:
-        with borrowed(joined.connection, inst.config.schema_name) as conn:
-            runs.admit(conn, admission)
-        joined.on_commit(lambda: _ring_first(inst, admission, options))
-        return result
-    with ledger(inst.config) as conn:
+    with transactions.writing(inst.config) as (conn, after_commit):
         runs.admit(conn, admission)
-    _ring_first(inst, admission, options)
+        after_commit(lambda: _ring_first(inst, admission, options))
     return result
 
 
@@ -113,6 +107,7 @@ def _ring_first(inst: Installation, admission: Admission, options: Mapping[str, 
         inst.app.tasks[START],
         admission.run_id,
         admission.agent,
+        "started",
         task_id=admission.run_id,
         **options,
     ):

@@ -11,9 +11,12 @@ from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send, interrupt
 
+from celegraph.agent import clock
 from celegraph.testing.driver import Driven, Driver
 from tests.support.driving import connection, sweep
 from tests.support.shapes import Graph, State, chain
+
+HOUR = 3600 * 10**9  # nanoseconds
 
 
 def asking(name: str) -> Graph:
@@ -113,20 +116,23 @@ def waiting_still(run: Driven) -> None:
     assert run.run.waits_for == "code"
 
 
-def test_a_worker_whose_clock_is_behind_is_refused_and_hides_no_progress(
+def test_a_worker_whose_clock_is_behind_goes_on_after_the_newest_checkpoint(
     drive: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hour = 3600 * 10**9
-    real = time.time_ns
-    monkeypatch.setattr(checkpoint_ids, "_last_v6_timestamp", None)  # put back when the test is over
+    run = _waiting_on_a_host_that_is_an_hour_fast(drive, monkeypatch)
+    head = newest_checkpoint(run)
 
-    def node(state: State) -> State:
-        return {"seen": [interrupt("go?")]}
+    run.resume(["approve"])
 
-    with monkeypatch.context() as fast:
-        fast.setattr(time, "time_ns", lambda: real() + hour)
-        run = drive(chain(node), {}, sleeps=False)
-    checkpoint_ids._last_v6_timestamp = None  # another process has no such memory
+    assert run.output["seen"] == [True]
+    assert newest_checkpoint(run) > head
+
+
+def test_a_checkpoint_that_would_sort_before_its_parent_is_refused_and_hides_no_progress(
+    drive: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "catch_up", lambda checkpoint_id: None)
+    run = _waiting_on_a_host_that_is_an_hour_fast(drive, monkeypatch)
     head = newest_checkpoint(run)
 
     run.resume(["approve"])
@@ -135,10 +141,25 @@ def test_a_worker_whose_clock_is_behind_is_refused_and_hides_no_progress(
     assert "ClockBehind" in (run.run.reason or "")
     assert newest_checkpoint(run) == head
 
+    real = time.time_ns
     with monkeypatch.context() as synchronised:
-        synchronised.setattr(time, "time_ns", lambda: real() + 2 * hour)
+        synchronised.setattr(time, "time_ns", lambda: real() + 2 * HOUR)
         run.pass_time("1h").resume()
     assert run.output["seen"] == [True]
+
+
+def _waiting_on_a_host_that_is_an_hour_fast(drive: Driver, monkeypatch: pytest.MonkeyPatch) -> Driven:
+    real = time.time_ns
+    monkeypatch.setattr(checkpoint_ids, "_last_v6_timestamp", None)  # put back when the test is over
+
+    def node(state: State) -> State:
+        return {"seen": [interrupt("go?")]}
+
+    with monkeypatch.context() as fast:
+        fast.setattr(time, "time_ns", lambda: real() + HOUR)
+        run = drive(chain(node), {}, sleeps=False)
+    checkpoint_ids._last_v6_timestamp = None  # another process has no such memory
+    return run
 
 
 def newest_checkpoint(run: Driven) -> Any:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import RetryPolicy, interrupt
 from psycopg import sql
 
+from celegraph import EffectCall, effect
 from celegraph.agent import held
 from celegraph.testing.driver import Driver
 from tests.support.driving import connection
+from tests.support.log import Log
 from tests.support.shapes import State, chain
 from tests.support.waiting import eventually
 
@@ -82,3 +85,34 @@ def test_a_branch_that_ends_early_is_durable_while_its_sibling_still_works(drive
 
     assert drive(graph, {}).status == "finished"
     assert durable == [True]
+
+
+@pytest.mark.timeout(60)
+def test_checkpoints_of_subgraphs_side_by_side_do_not_wait_for_each_other(drive: Driver, log: Log) -> None:
+    @effect("held-side-by-side")
+    def mail(call: EffectCall, to: str) -> str:
+        return to
+
+    def doubtful(name: str) -> Callable[[State], State]:
+        def node(state: State) -> State:
+            log(name)
+            if log.count(name) == 1:
+                mail.enqueue(name)
+                raise TimeoutError
+            # What the first pass wanted is dropped before the writes: they are announced, and not ready.
+            return {"seen": [name]}
+
+        node.__name__ = name
+        return node
+
+    patiently = RetryPolicy(initial_interval=0.01, jitter=False, retry_on=TimeoutError)
+    beside = StateGraph(State)
+    for sub in "abcdef":
+        nodes = [doubtful(f"{sub}{number}") for number in range(4)]
+        beside.add_node(sub, chain(*nodes, retry=patiently).compile())
+        beside.add_edge(START, sub)
+
+    run = drive(beside, {})
+
+    assert run.status == "finished"
+    assert len(run.output["seen"]) == 24

@@ -20,8 +20,9 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy
 
-from celegraph import EffectCall, effect
+from celegraph import ApprovalPolicy, EffectCall, Step, effect
 from celegraph.agent.saver import Saver
+from celegraph.agent.spec import Agent
 from celegraph.ledger import effects, outbox
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Resolution
@@ -246,6 +247,26 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
     assert run.approvals[0].consumed_at is not None
 
 
+def test_the_doubt_about_an_intent_is_asked_under_the_agents_policy(lonely_drive: Driver, log: Log) -> None:
+    @effect("outbox-asks-by-policy")
+    def mail(call: EffectCall, to: str) -> str:
+        raise TimeoutError("no answer")
+
+    graph = chain(lambda state: mail.enqueue("ada@example.org") and None)
+    policy = ApprovalPolicy(deadline="2h", notify=[Step(to="ops", by="sms")], remind=["1h"])
+    sms = {"kind": "call", "call": "tests.support.told:tell"}
+    run = lonely_drive(Agent(graph=graph, approval=policy), {}, settings={"channels": {"sms": sms}})
+    dispatch(run.installation)
+    run.pass_time(timedelta(minutes=5))
+    dispatch(run.installation)
+
+    (question,) = run.approvals
+    assert (question.kind, question.silence) == ("doubt", None)
+    assert question.asked["agent"] == "agent"
+    assert question.deadline_at is not None
+    assert [(n.tool, n.args["what"], n.args["to"]) for n in run.notices] == [("notify:sms", "opened", "ops")]
+
+
 def test_a_look_up_that_answers_nonsense_does_not_keep_other_intents_back(
     lonely_drive: Driver, log: Log
 ) -> None:
@@ -337,6 +358,32 @@ def test_a_node_that_failed_releases_nothing_also_when_the_graph_handles_its_err
     assert run.output["seen"] == ["handled"]
     assert dispatch(run.installation).sent == 0
     assert not _mails(log)
+
+
+def test_what_an_intent_did_is_kept_when_the_dispatchers_connection_breaks_in_the_call(
+    lonely_drive: Driver, log: Log
+) -> None:
+    urls: list[str] = []
+
+    @effect("outbox-cut-off", in_doubt="ask")
+    def mail(call: EffectCall, to: str) -> str:
+        with psycopg.connect(urls[0]) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND application_name LIKE 'celegraph pen%'"
+            )
+        log(f"mail {to}")
+        return f"sent to {to}"
+
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    urls.append(run.installation.config.database_url)
+    with pytest.raises(psycopg.OperationalError):
+        dispatch(run.installation)
+    dispatch(run.installation)
+
+    assert [(e.status, e.result) for e in run.effects] == [("sent", "sent to ada@example.org")]
+    assert _mails(log) == Counter(["ada@example.org"])
+    assert run.approvals == []
 
 
 def test_a_dispatcher_whose_call_waited_for_a_free_thread_beyond_the_window_does_not_call(

@@ -19,6 +19,7 @@ from celegraph.cli.check_database import checks as database_checks
 from celegraph.config import load_config
 from celegraph.ledger import health
 from celegraph.ledger.connect import connect
+from celegraph.ledger.runs import Admission, admit
 from celegraph.ledger.sweep import record_tick
 from celegraph.tasks.install import fit
 from celegraph.tasks.installation import Installation
@@ -131,18 +132,37 @@ def test_a_ledger_that_was_never_swept_is_an_error(cli: CommandLine) -> None:
     assert checks["deadlines"]["state"] == "warning"
 
 
-def test_ready_runs_that_nobody_takes_are_a_warning(
-    cli: CommandLine, ticking: psycopg.Connection[Any], waiting: Driven
+@pytest.mark.parametrize(
+    ("running", "state", "said"),
+    [(0, "error", "queue not consumed: 1 ready"), (1, "warning", "1 ready")],
+    ids=["nobody works", "somebody works"],
+)
+def test_ready_runs_that_nobody_takes_are_told_with_their_age_in_seconds(
+    cli: CommandLine,
+    ticking: psycopg.Connection[Any],
+    waiting: Driven,
+    running: int,
+    state: str,
+    said: str,
 ) -> None:
     cli("decide", waiting.approvals[0].approval_id, "approve", "--by", "ana")
     assert by_name(cli.json("doctor")["checks"])["backlog"]["state"] == "ok"
     waiting.pass_time("10m")
+    for number in range(running):
+        admit(ticking, Admission(run_id=f"busy-{number}", agent="a", input={}, max_crashes=3))
+        ticking.execute(
+            "UPDATE runs SET status = 'running', ring_at = NULL WHERE run_id = %s", (f"busy-{number}",)
+        )
 
-    backlog = by_name(cli.json("doctor")["checks"])["backlog"]
+    result = cli("doctor", "--json")
 
-    assert backlog["state"] == "warning"
-    assert "1 ready, the oldest for 10 min; doorbells are 10 min late, 1 never rung" in backlog["says"]
+    backlog = by_name(json.loads(result.stdout)["checks"])["backlog"]
+    assert (backlog["state"], result.exit_code) == (state, int(state == "error"))
+    assert f"{said}, the oldest for 10 min; doorbells are 10 min late, 1 never rung" in backlog["says"]
     assert "queue 'celegraph'" in backlog["remedy"]
+    numbers = backlog["numbers"]
+    assert 600 <= numbers["oldest_s"] < 700
+    assert (numbers["ready"], numbers["never_rung"], numbers["running"]) == (1, 1, running)
 
 
 # -- broker, workers, agents -----------------------------------------------------------------------

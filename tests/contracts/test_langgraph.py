@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from dataclasses import dataclass
 from importlib import resources
+from uuid import UUID
 
 import pytest
 from langgraph._internal import _constants as theirs
 from langgraph.checkpoint.base import WRITES_IDX_MAP
+from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import _CHANNEL_BRANCH_TO
 from langgraph.pregel._algo import task_path_str
 
+from celegraph.agent import clock
 from celegraph.agent import langgraph_words as ours
 from celegraph.agent.readable import WatchfulSerializer
 from celegraph.agent.saver import Saver
@@ -150,3 +154,16 @@ def test_the_saver_sends_everything_through_its_private_cursor() -> None:
     # `Saver._cursor` makes a step's two statements one transaction: both must go through it.
     for method in (AsyncPostgresSaver.aput, AsyncPostgresSaver.aput_writes):
         assert "self._cursor(pipeline=True)" in inspect.getsource(method)
+
+
+def test_checkpoint_ids_go_on_after_the_newest_one_seen() -> None:
+    before = checkpoint_ids._last_v6_timestamp
+    try:
+        ahead = (time.time_ns() + 3600 * 10**9) // 100 + 0x01B21DD213814000
+        seen = UUID(int=(ahead >> 12) << 80 | 6 << 76 | (ahead & 0x0FFF) << 64 | 2 << 62)
+
+        clock.catch_up(str(seen))
+
+        assert str(checkpoint_ids.uuid6(clock_seq=-2)) > str(seen)
+    finally:
+        checkpoint_ids._last_v6_timestamp = before

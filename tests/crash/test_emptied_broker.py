@@ -1,4 +1,4 @@
-"""The broker loses everything: runs queued, running and just approved all end."""
+"""F104: the broker loses everything: runs queued, running and just approved all end."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from celegraph.dev.valkey import Valkey
 from tests.support.host import APP, VARIANT
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
-from tests.support.workers import Worker
+from tests.support.workers import Worker, supervised
 
 
 @pytest.fixture
@@ -34,20 +34,6 @@ def _restart(server: Valkey) -> None:
 
 def _ends(worker: Worker) -> bool:
     return "Unrecoverable error" in worker.log
-
-
-def supervised(worker: Worker, fact: Callable[[], bool]) -> None:
-    """Wait for the fact and start the worker again when it ends, as systemd does.
-
-    kombu 5.7 fails on an acknowledgement whose channel was closed, and then Celery ends.
-    """
-
-    def look() -> bool:
-        if not worker.running:
-            worker.start()
-        return fact()
-
-    eventually(look, within=40)
 
 
 @pytest.mark.parametrize("fault", [_drop_connections, _restart])

@@ -33,6 +33,7 @@ SELECT 'ap-' || n, 'run-' || n, 'interrupt', 'i-' || n, 'go?', ledger_now() + ma
        CASE WHEN n % 2 = 1 AND n % 5000 <> 3 THEN ledger_now() END
   FROM generate_series(1, {ROWS}) n;
 UPDATE runs SET cancel_requested_at = ledger_now() WHERE run_id IN ('run-7', 'run-8');
+UPDATE runs SET pause_requested_at = ledger_now() WHERE run_id IN ('run-9', 'run-10');
 UPDATE runs SET deadline_at = ledger_now() + interval '1 day' WHERE lock_key % 10 = 0;
 INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, mode, status, released_at)
 SELECT 'cg-' || n, 'run-' || n, 'send@1', CASE WHEN n % 2 = 0 THEN 'mail' ELSE 'refund' END, '#1', '', '{{}}',
@@ -75,9 +76,11 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
         {"hang_after": timedelta(minutes=10), "limit": 500, "after_at": None, "after_id": None},
     ),
     ("sweep", "due_rings", "runs_ringing", {"limit": 10}),
+    ("sweep", "due_again", "runs_ringing", {"limit": 10, "room": 5}),
     ("sweep", "wake_for_code", "runs_waiting_for_code", {"limit": 10}),
     ("sweep", "wake_decided", "approvals_unconsumed", {"limit": 10}),
     ("sweep", "cancelling", "runs_cancelling", {"limit": 10}),
+    ("sweep", "pause_requested", "runs_pausing", {"limit": 10}),
     ("approvals", "close_answered_doubts", "approvals_open_doubts", {"run_id": None, "limit": 10}),
     ("sweep", "past_deadline", "runs_deadlines", {"limit": 10}),
     ("sweep", "orphan_locks", "runs_by_lock", {"lease": timedelta(minutes=1)}),
@@ -86,7 +89,7 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
     ("outbox", "doubtful", "effects_dispatching", {"tools": ["mail"], "limit": 10}),
     ("sweep", "consume_ended", "approvals_unconsumed", {"limit": 10}),
     ("effects", "resting_doubts", "effects_resting", {"tools": ["mail"], "limit": 10}),
-    ("approvals", "expire_due", "approvals_acting", {"limit": 10}),
+    ("approvals", "move_due", "approvals_acting", {"limit": 10}),
     ("prune", "due_checkpoints", "runs_checkpoints_to_prune", {"keep": timedelta(hours=1)}),
     ("prune", "due_events", "runs_events_to_prune", {"keep": timedelta(hours=1)}),
     ("prune", "drop_checkpoints", "checkpoints_", _OF_ONE_RUN),

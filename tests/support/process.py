@@ -58,7 +58,7 @@ class Process:
                 cwd=ROOT,
                 env=self._env,
                 start_new_session=True,
-                preexec_fn=_die_with_us,
+                preexec_fn=die_with_parent,
             )
 
     def await_ready(self) -> None:
@@ -205,7 +205,8 @@ def _sockets(pid: int) -> set[str]:
     return found
 
 
-def _die_with_us() -> None:
+def die_with_parent() -> None:
+    """In a child before it becomes its program: SIGKILL when the parent dies."""
     # Only Linux has it; elsewhere the blocks' ends must do.
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.process import Process
+from tests.support.waiting import eventually
 
 APP = "tests.support.app:app"
 
@@ -47,3 +48,17 @@ class Beat(Process):
     def is_ready(self) -> bool:
         """It has begun to count."""
         return "beat: Starting..." in self.log
+
+
+def supervised(worker: Worker, fact: Callable[[], bool], within: float = 40.0) -> None:
+    """Wait for the fact and start the worker again when it ends, as systemd does.
+
+    kombu 5.7 fails on an acknowledgement whose channel was closed, and then Celery ends.
+    """
+
+    def look() -> bool:
+        if not worker.running:
+            worker.start()
+        return fact()
+
+    eventually(look, within=within)

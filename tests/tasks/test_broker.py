@@ -98,17 +98,22 @@ def test_a_newer_redis_is_accepted(broker_url: str, version: str) -> None:
         assert check_broker(new).version == version
 
 
-@pytest.mark.parametrize(("url", "kind"), [("amqp://user:pw@nowhere//", "amqp"), ("memory://", "memory")])
-def test_of_another_broker_only_the_kind_is_told(url: str, kind: str) -> None:
-    facts = check_broker(url)
+def test_of_another_broker_only_the_kind_is_told() -> None:
+    facts = check_broker("memory://")
 
-    assert (facts.kind, facts.version, facts.warnings) == (kind, None, ())
-    assert ":pw@" not in facts.url
+    assert (facts.kind, facts.version, facts.warnings) == ("memory", None, ())
 
 
-def test_a_broker_that_is_down_is_named(valkey_server: Valkey) -> None:
-    with pytest.raises(BrokerUnreachable, match=r"redis://127\.0\.0\.1:1/0 cannot be used"):
-        check_broker("redis://127.0.0.1:1/0")
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://127.0.0.1:1/0", r"redis://127\.0\.0\.1:1/0"),
+        ("amqp://user:pw@127.0.0.1:1//", r"amqp://user:\*\*@127\.0\.0\.1:1//"),
+    ],
+)
+def test_a_broker_that_is_down_is_named(url: str, shown: str) -> None:
+    with pytest.raises(BrokerUnreachable, match=f"{shown} cannot be used: .*refused"):
+        check_broker(url)
 
 
 def test_a_wrong_password_is_told_as_such(broker_url: str) -> None:

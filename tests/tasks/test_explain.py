@@ -246,6 +246,43 @@ def test_a_running_run_before_its_first_step_says_so(conn: Conn, holder: Conn) -
     assert "before its first step was done" in explained()
 
 
+def test_a_running_run_repeats_what_its_agent_said_last(conn: Conn, holder: Conn) -> None:
+    leased(conn, holder)
+    conn.execute("UPDATE run_leases SET progress = '\"page 3 of 12\"'")
+
+    assert "its last word: page 3 of 12" in explained()
+    assert celegraph.explain_run(RUN).facts["progress"] == "page 3 of 12"
+
+
+def test_an_agents_overdue_heartbeat_is_told_if_its_present_owner_promised_it(
+    conn: Conn, holder: Conn
+) -> None:
+    leased(conn, holder)
+    conn.execute(
+        "UPDATE run_leases SET heartbeat_due_at = now() - interval '3 minutes', heartbeat_epoch = epoch"
+    )
+
+    assert "its agent's heartbeat is overdue for 3 min: the next sweep fences it" in explained()
+    conn.execute("UPDATE run_leases SET heartbeat_epoch = epoch - 1")
+    assert "overdue" not in explained()
+
+
+def test_a_running_run_to_be_paused_says_when(conn: Conn, holder: Conn) -> None:
+    leased(conn, holder)
+    change(conn, "pause_requested_at = now(), pause_reason = 'audit'")
+
+    assert "it is paused at its next step, as asked 0 s ago" in explained()
+
+
+@pytest.mark.parametrize("status", ["ready", "waiting"])
+def test_a_resting_run_to_be_paused_waits_for_the_sweep(conn: Conn, status: str) -> None:
+    if status == "waiting":
+        waiting(conn)
+    change(conn, "pause_requested_at = now(), pause_reason = 'audit'")
+
+    assert "is to be paused, as asked 0 s ago; the next sweep holds it" in explained()
+
+
 def test_a_call_under_way_is_named(conn: Conn, holder: Conn) -> None:
     leased(conn, holder)
     pending(conn, "30 seconds")
@@ -382,7 +419,7 @@ def test_a_paused_run_tells_why_and_how_it_goes_on(conn: Conn) -> None:
     said = explained()
 
     assert "was paused 0 s ago (audit)" in said
-    assert "ap-1 was approved by ana, which is kept; celegraph.resume_run makes it ready" in said
+    assert "ap-1 was approved by ana, which is kept; `celegraph resume run-1` makes it ready" in said
 
 
 def test_a_quarantined_run_names_its_last_step_and_the_release(conn: Conn) -> None:

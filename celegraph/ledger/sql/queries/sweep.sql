@@ -13,7 +13,9 @@ SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS ag
 -- the last row of this one: live runs, however many, must not hide a dead one.
 SELECT r.run_id, r.lock_key, r.updated_at, l.epoch,
        (l.expires_at <= ledger_now()) AS beatless,
-       (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless
+       (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless,
+       -- Only as its present owner has promised it.
+       coalesce(l.heartbeat_epoch = l.epoch AND l.heartbeat_due_at <= ledger_now(), false) AS silent
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE r.status = 'running'
    AND (%(after_at)s::timestamptz IS NULL OR (r.updated_at, r.run_id) > (%(after_at)s, %(after_id)s))
@@ -113,10 +115,26 @@ SELECT run_id FROM run;
 
 -- name: cancelling
 -- Runs at rest with a cancellation requested (the request and the settle crossed, or a deadline asked).
-SELECT run_id, CASE WHEN deadline_at <= ledger_now() THEN 'deadline passed' ELSE 'cancelled on request' END AS reason
+SELECT run_id, coalesce(cancel_reason, 'cancelled on request') AS reason
   FROM runs
  WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined')
  ORDER BY cancel_requested_at LIMIT %(limit)s;
+
+-- name: pause_requested
+-- ready | waiting -> paused: the owner that was to pause it died, or is of an older release.
+WITH due AS (
+    SELECT run_id FROM runs
+     WHERE pause_requested_at IS NOT NULL AND status IN ('ready', 'waiting') AND cancel_requested_at IS NULL
+     ORDER BY pause_requested_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), run AS (
+    UPDATE runs r SET status = 'paused', reason = r.pause_reason, waits_for = NULL, wake_at = NULL, ring_at = NULL,
+           updated_at = ledger_now()
+      FROM due WHERE r.run_id = due.run_id
+    RETURNING r.run_id, r.reason
+), event AS (
+    INSERT INTO run_events (run_id, kind, data) SELECT run_id, 'paused', jsonb_build_object('reason', reason) FROM run
+)
+SELECT run_id FROM run;
 
 -- name: past_deadline
 -- Any unfinished run whose own deadline has passed is asked to stop; its owner, or `cancelling`, does it.
@@ -126,7 +144,8 @@ WITH due AS (
        AND status NOT IN ('finished', 'failed', 'cancelled')
      ORDER BY deadline_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), run AS (
-    UPDATE runs r SET cancel_requested_at = ledger_now(), updated_at = ledger_now()
+    UPDATE runs r SET cancel_requested_at = ledger_now(), cancel_reason = 'deadline passed',
+           updated_at = ledger_now()
       FROM due WHERE r.run_id = due.run_id
     RETURNING r.run_id
 ), event AS (
@@ -159,12 +178,34 @@ RETURNING r.run_id;
 -- (`unring`), when this process dies in between `lost_rings` finds it.
 WITH due AS (
     SELECT run_id FROM runs
-     WHERE status = 'ready' AND ring_at <= ledger_now()
+     WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NULL
      ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
   FROM due WHERE r.run_id = due.run_id
 RETURNING r.run_id;
+
+-- name: due_again
+-- Ready runs whose doorbell has not been answered for a minute.  `room` of them are rung again, the longest
+-- waiting first; the others' turn is in a minute, because the queue holds messages enough and nobody is
+-- answering.  After ten minutes everybody is rung: a queue that is always full of somebody else's messages
+-- must not hide a lost one for ever.
+WITH due AS MATERIALIZED (
+    SELECT run_id, ring_at, rung_at FROM runs
+     WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NOT NULL
+     ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), placed AS (
+    SELECT run_id, row_number() OVER (ORDER BY ring_at) <= %(room)s
+                   OR rung_at <= ledger_now() - interval '10 minutes' AS again
+      FROM due
+), booked AS (
+    UPDATE runs r
+       SET rung_at = CASE WHEN placed.again THEN ledger_now() ELSE r.rung_at END,
+           ring_at = ledger_now() + interval '60 seconds'
+      FROM placed WHERE r.run_id = placed.run_id
+    RETURNING r.run_id, placed.again
+)
+SELECT run_id FROM booked WHERE again;
 
 -- name: unring
 -- The broker did not take these doorbells; the next sweep tries again.
