@@ -160,7 +160,7 @@ SELECT EXISTS (SELECT FROM runs WHERE status = 'ready' AND ring_at <= ledger_now
 -- name: rung_runs
 -- Ready runs that have been rung: so many doorbells may lie in the queue.  No further than matters.
 SELECT count(*) AS rung
-  FROM (SELECT FROM runs WHERE status = 'ready' AND rung_at IS NOT NULL LIMIT %(limit)s) AS some;
+  FROM (SELECT FROM runs WHERE status = 'ready' AND rung_at IS NOT NULL LIMIT %(limit)s) AS waiting;
 
 -- name: due_rings
 -- Whom to ring.  The ring is booked before it is made: when publishing fails it is due again at once
