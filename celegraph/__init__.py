@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from celegraph.agent.effect import NotHappened as NotHappened
     from celegraph.agent.effect import Unknown as Unknown
     from celegraph.agent.effect import effect as effect
+    from celegraph.agent.heartbeat import heartbeat as heartbeat
+    from celegraph.agent.policy import ApprovalPolicy as ApprovalPolicy
+    from celegraph.agent.policy import Step as Step
     from celegraph.agent.recorded import recorded as recorded
     from celegraph.agent.recorded_model import recorded_model as recorded_model
     from celegraph.agent.spec import Agent as Agent
-    from celegraph.agent.spec import ApprovalPolicy as ApprovalPolicy
     from celegraph.agent.spec import RetryPolicy as RetryPolicy
     from celegraph.tasks.control import cancel_run as cancel_run
     from celegraph.tasks.control import get_approval as get_approval
@@ -47,10 +49,13 @@ if TYPE_CHECKING:
     from celegraph.tasks.resolve import fail_effect as fail_effect
     from celegraph.tasks.resolve import resolve_effect as resolve_effect
     from celegraph.tasks.result import RunResult as RunResult
+    from celegraph.tasks.stream.items import StreamItem as StreamItem
+    from celegraph.tasks.stream.listen import astream_run as astream_run
+    from celegraph.tasks.stream.listen import stream_run as stream_run
 
 _HOMES = {
     "Agent": "agent.spec",
-    "ApprovalPolicy": "agent.spec",
+    "ApprovalPolicy": "agent.policy",
     "BoundEffect": "agent.bound",
     "Decided": "tasks.decide",
     "Decision": "agent.asking",
@@ -60,8 +65,11 @@ _HOMES = {
     "NotHappened": "agent.effect",
     "RetryPolicy": "agent.spec",
     "RunResult": "tasks.result",
+    "Step": "agent.policy",
+    "StreamItem": "tasks.stream.items",
     "Unknown": "agent.effect",
     "ask_approval": "agent.asking",
+    "astream_run": "tasks.stream.listen",
     "cancel_run": "tasks.control",
     "confirm_effect": "tasks.resolve",
     "decide": "tasks.decide",
@@ -71,6 +79,7 @@ _HOMES = {
     "get_approval": "tasks.control",
     "get_effect": "tasks.control",
     "get_run": "tasks.control",
+    "heartbeat": "agent.heartbeat",
     "install": "tasks.install",
     "list_approvals": "tasks.control",
     "list_runs": "tasks.control",
@@ -83,6 +92,7 @@ _HOMES = {
     "resume_run": "tasks.control",
     "retry_run": "tasks.control",
     "start_run": "tasks.install",
+    "stream_run": "tasks.stream.listen",
     "trace_run": "tasks.control",
 }
 

@@ -11,12 +11,14 @@ SWEEP = "celegraph.sweep_leases"
 ESCALATE = "celegraph.escalate_approvals"
 DISPATCH = "celegraph.dispatch_outbox"
 RECONCILE = "celegraph.reconcile_effects"
-TICKS = frozenset({SWEEP, ESCALATE, DISPATCH, RECONCILE})
+PRUNE = "celegraph.prune"
+TICKS = frozenset({SWEEP, ESCALATE, DISPATCH, RECONCILE, PRUNE})
 
 # Seconds.
 ESCALATE_EVERY = 5.0
 DISPATCH_EVERY = 2.0
 RECONCILE_EVERY = 15.0
+PRUNE_EVERY = 3600.0
 
 
 def beat_schedule(config: Config) -> dict[str, dict[str, Any]]:
@@ -31,6 +33,8 @@ def beat_schedule(config: Config) -> dict[str, dict[str, Any]]:
         # These call the host's functions, which may be slow: beside the runs, not beside the clock.
         "celegraph-dispatch-outbox": _every(DISPATCH_EVERY, DISPATCH, queue),
         "celegraph-reconcile-effects": _every(RECONCILE_EVERY, RECONCILE, queue),
+        # Bounded, but it may take a minute: not beside the clock either.
+        "celegraph-prune": _every(PRUNE_EVERY, PRUNE, queue),
     }
 
 

@@ -3,41 +3,57 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
+from celegraph.channels import Channel, Secrets
+from celegraph.durations import Positive as Positive
+from celegraph.durations import parse_duration as parse_duration
 from celegraph.errors import ConfigError
 
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
-
-def parse_duration(value: object) -> timedelta:
-    """ "90s", "1h30m", "2d", seconds as a number, or a timedelta.  ValueError names what is wrong."""
-    if isinstance(value, timedelta):
+def _table(value: object) -> object:
+    """In the environment a table is JSON."""
+    if not isinstance(value, str):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return timedelta(seconds=value)
-    text = str(value).strip().lower()
-    parts = _PART.findall(text)
-    if not parts or "".join(n + u for n, u in parts) != text:
-        raise ValueError(f"{value!r} is not a duration; write '90s', '10m', '2h', '1d' or a timedelta")
-    return timedelta(seconds=sum(float(n) * _UNITS[u] for n, u in parts))
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
 
 
-Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
-Positive = Annotated[Duration, Field(gt=timedelta(0))]
+def _address(value: str) -> str:
+    """An absolute address, without the slash at its end."""
+    if not value:
+        return value
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("is an address like https://shop.example/agents")
+    return value.rstrip("/")
+
+
+Table = Annotated[dict[str, Any], BeforeValidator(_table)]
+SiteUrl = Annotated[str, AfterValidator(_address)]
 
 
 class Config(BaseModel):
     """Source: `app.conf.celegraph` (Django: `CELERY_CELEGRAPH`), then `CELEGRAPH_*` in the environment."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Its input holds a database's password and the secret of links: no error may show it.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     database_url: str = ""
     schema_name: str = Field("celegraph", alias="schema", pattern=r"^[a-z_][a-z0-9_]{0,62}$")
@@ -52,8 +68,17 @@ class Config(BaseModel):
     queue: str = Field("celegraph", min_length=1)
     control_queue: str = Field("celegraph.control", min_length=1)
     max_value_bytes: int = Field(1024 * 1024, ge=1024)
-    approval: dict[str, Any] = Field(default_factory=dict)
+    approval: Table = Field(default_factory=dict)
     max_concurrency: int = Field(32, ge=1)
+    stream_url: str = Field("", pattern=r"^$|^(rediss?|unix)://")
+    stream_keep: Positive = timedelta(hours=1)
+    stream_max_chunks: int = Field(10_000, ge=100)
+    site_url: SiteUrl = ""
+    link_secret: Secrets = ()
+    channels: Annotated[dict[str, Channel], BeforeValidator(_table)] = Field(default_factory=dict)
+    # None: nothing is ever removed, unless `celegraph prune` is told otherwise.
+    retention: Positive | None = None
+    event_retention: Positive | None = None
 
 
 KEYS = sorted(field.alias or name for name, field in Config.model_fields.items())

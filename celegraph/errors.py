@@ -6,9 +6,23 @@ of celegraph: all layers may raise from it.
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 
 class CelegraphError(Exception):
     """Base of all errors below."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Their facts are not their `args`, and an error that pickle cannot make again reaches Celery's logs
+        # and Flower as its base class.
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(kind: type[CelegraphError], args: tuple[Any, ...], facts: dict[str, Any]) -> CelegraphError:
+    error = kind.__new__(kind, *args)
+    error.__dict__ |= facts
+    return error
 
 
 # -- the caller's input or set-up: nothing was written, nothing was enqueued -----------------------
@@ -114,6 +128,14 @@ class RunNotFound(LedgerError, LookupError):
         self.run_id = run_id
 
 
+class CursorInvalid(CelegraphError, ValueError):
+    """`after=` is not a cursor that this run's stream has given; start without one."""
+
+    def __init__(self, run_id: str, what: str):
+        super().__init__(f"stream of run {run_id!r}: after= {what}; pass the cursor of an item, or nothing")
+        self.run_id = run_id
+
+
 class RunMoved(LedgerError):
     """The run is not in the state this change starts from; read it again."""
 
@@ -134,6 +156,13 @@ class Fenced(LedgerError):
         self.epoch = epoch
 
 
+class ReadTooSlow(LedgerError):
+    """A search took longer than a page may; narrow it down."""
+
+    def __init__(self) -> None:
+        super().__init__("the search took too long; narrow it down, for example to one agent or status")
+
+
 class ApprovalNotFound(LedgerError, LookupError):
     """No approval of this id."""
 
@@ -143,12 +172,31 @@ class ApprovalNotFound(LedgerError, LookupError):
 
 
 class DecisionRefused(LedgerError, ValueError):
-    """The decision does not fit what was asked; nothing changed."""
+    """The decision does not fit what was asked; nothing changed.  `field` names the wrong part."""
 
-    def __init__(self, approval_id: str, problem: str):
+    def __init__(self, approval_id: str, problem: str, field: str | None = None):
         super().__init__(f"approval {approval_id!r}: {problem}")
         self.approval_id = approval_id
         self.problem = problem
+        self.field = field
+
+
+class LinkForged(CelegraphError, ValueError):
+    """Nobody here has signed this link, or not in this form: it opens nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this link is not valid: it was cut, changed, or signed with a secret no longer used"
+        )
+
+
+class LinkExpired(CelegraphError, ValueError):
+    """The link was real, and its time is over; the question's page shows what came of it."""
+
+    def __init__(self, approval_id: str, expired_at: datetime):
+        super().__init__(f"the link to approval {approval_id!r} expired at {expired_at:%Y-%m-%d %H:%M} UTC")
+        self.approval_id = approval_id
+        self.expired_at = expired_at
 
 
 class EffectNotFound(LedgerError, LookupError):

@@ -5,6 +5,7 @@ The environment's URLs are ignored on purpose: tests drop databases and empty br
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from celegraph.testing.database import Ledger
 from celegraph.testing.driver import Driver
 from tests.support.databases import fresh_database, migrated_template
 from tests.support.log import Log
+
+# As in workers; LangGraph reads it when the first test module imports it.
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("celegraph", deadline=None)

@@ -34,6 +34,10 @@ SENTENCES = {
         "the function that chooses the way after node {node!r} makes an effect; it happens once, but when the"
         " choice fails the node runs again: move it into a node"
     ),
+    "field": (
+        "the state's {name!r} holds a value and today's graph does not have the field; it is dropped with the"
+        " next step"
+    ),
 }
 # A call comes from a router directly or through a few helpers.
 _DEEPEST = 40
@@ -76,6 +80,12 @@ def notice_call(attempt: Attempt, place: Place, *, router: bool, tool_call: bool
         _notice(attempt, place.node, "router")
     elif execution.effects > 1 and not tool_call:  # a model's calls are its own choice
         _notice(attempt, place.node, "several")
+
+
+def notice_dropped(attempt: Attempt, fields: list[str]) -> None:
+    """The stored state has fields that today's graph has not; its next checkpoint will not have them."""
+    for name in fields:
+        attempt.advice["", f"field {name}"] = SENTENCES["field"].format(name=name)
 
 
 def _notice(attempt: Attempt, node: str, about: str) -> None:

@@ -8,20 +8,24 @@ from typing import Any, TypeVar
 
 from langgraph.types import Interrupt, interrupt
 
+from celegraph.agent.actions import Review, by_nobody, review_of
 from celegraph.agent.attempt import Attempt, current_attempt
 from celegraph.agent.bound import BoundEffect
-from celegraph.agent.spec import ApprovalPolicy
+from celegraph.agent.place import here
+from celegraph.agent.policy import ApprovalPolicy, check_channels
+from celegraph.errors import InvalidValue
 from celegraph.ledger.approvals import Approval
-from celegraph.ledger.canonical import decode_result, encode_result
+from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
 from celegraph.ledger.keys import approval_id, args_hash
 from celegraph.ledger.outcomes import Ask
-from celegraph.ledger.values import clean_json
+from celegraph.ledger.values import MAX_PROMPT, clean_json
 
 R = TypeVar("R")
 
 # Marks an interrupt value as ours.  A version, because runs wait for weeks across releases.
 _MARK = "celegraph_ask"
-_LONGEST_PROMPT = 20_000
+# What a model is told; "rejected" would be a person's word.
+_SILENCE = {"expired": "nobody answered in time"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Decision:
 
     @property
     def approved(self) -> bool:
-        """A person said yes."""
+        """A person said yes, or silence did: then `by` is None."""
         return self.status == "approved"
 
     @property
@@ -56,13 +60,19 @@ def ask_approval(
     When a re-run reaches it with other arguments than were decided on, it asks again.
     """
     attempt = current_attempt("ask_approval")
+    place = here(attempt.saver.sites.site)
+    if len(prompt) > MAX_PROMPT:
+        raise InvalidValue("prompt", f"has {len(prompt)} characters, a person reads at most {MAX_PROMPT}")
+    own = check_channels(policy or attempt.policy, attempt.config)
     payload = {
         _MARK: 1,
         "prompt": prompt,
         "tool": bound.tool if bound else None,
-        "args": encode_result(bound.args, path="args") if bound else None,
+        "args": _shown(bound, attempt.config.max_value_bytes) if bound else None,
         "args_hash": args_hash(bound.args) if bound else None,
-        "policy": (policy or attempt.policy).model_dump(mode="json"),
+        "args_schema": bound.schema if bound else None,
+        "asked": {"node": place.node, "step": place.step} if place is not None else None,
+        "policy": own.model_dump(mode="json"),
     }
     while True:
         answer = interrupt(payload)
@@ -70,7 +80,24 @@ def ask_approval(
         if bound is None or answer.get("asked_hash") in (None, payload["args_hash"]):
             return decision
         # Decided on other arguments than this pass computed: that decision is for another call.
-        payload = payload | {"before": answer.get("asked_args")}
+        payload = payload | {"before": answer.get("asked_args"), "previous": _previous(answer)}
+
+
+def _shown(bound: BoundEffect[Any], limit: int) -> Any:
+    """The arguments as a page shows them; what is too large to be an effect's is refused here already."""
+    shown = encode_result(bound.args, path="args")
+    check_size(stored_json(shown), limit, "args")
+    return shown
+
+
+def _previous(answer: dict[str, Any]) -> dict[str, Any]:
+    """What was decided on instead, and how."""
+    return {
+        "args": answer.get("asked_args"),
+        "approval_id": answer.get("approval_id"),
+        "status": answer.get("status"),
+        "by": answer.get("by"),
+    }
 
 
 def _decision(answer: dict[str, Any]) -> Decision:
@@ -85,24 +112,45 @@ def _decision(answer: dict[str, Any]) -> Decision:
     )
 
 
-def ask_for(attempt: Attempt, pending: Interrupt, number: int, note: str | None = None) -> Ask:
-    """The row for a pending interrupt: ours carries its own policy, a plain one gets the agent's."""
+def ask_for(
+    attempt: Attempt, pending: Interrupt, number: int, *, node: str | None, refused: str | None = None
+) -> Ask:
+    """The row for a pending interrupt: ours carries its own policy, a plain one gets the agent's.
+
+    `refused`: the graph has refused the last answer, and so it said why.  ValueTooLarge when nobody could
+    be shown what the question is about.
+    """
     value = clean_json(pending.value)
     ours: dict[str, Any] = value if isinstance(value, dict) and value.get(_MARK) else {}
-    prompt = str(ours.get("prompt") or _plain_prompt(value))
+    review = review_of(value)
+    prompt = str(ours.get("prompt") or _plain_prompt(value, review))
+    shown = ours.get("args") if ours else value
+    check_size(stored_json(shown), attempt.config.max_value_bytes, "the value of interrupt()")
     policy = ApprovalPolicy.model_validate(ours.get("policy") or attempt.policy.model_dump(mode="json"))
+    single = review.actions[0].name if review is not None and len(review.actions) == 1 else None
+    previous = ours.get("previous")
     return Ask(
         approval_id=approval_id(attempt.run_id, pending.id, number),
         kind="interrupt",
         interrupt_id=pending.id,
         ask=number,
-        prompt="\n\n".join([prompt, *_decided_before(ours), *([note] if note else [])])[:_LONGEST_PROMPT],
-        tool=ours.get("tool"),
-        args=ours.get("args") if ours else value,
+        prompt=_cut("\n\n".join([prompt, *_decided_before(ours), *([refused] if refused else [])])),
+        tool=ours.get("tool") or single,
+        args=shown,
         args_hash=ours.get("args_hash"),
-        policy=policy.model_dump(mode="json"),
+        policy=policy.as_row(attempt.policy),
         deadline=policy.deadline,
+        asked={"agent": attempt.run.agent, "node": node} | (ours.get("asked") or {}),
+        previous=previous if refused is None else (previous or {}) | {"refused": refused},
+        args_schema=ours.get("args_schema"),
     )
+
+
+def _cut(prompt: str) -> str:
+    """A prompt that a person can read; what is bound is in the arguments, which are never cut."""
+    if len(prompt) <= MAX_PROMPT:
+        return prompt
+    return f"{prompt[: MAX_PROMPT - 100]}\n\n[cut here: {len(prompt)} characters in all]"
 
 
 def _decided_before(ours: dict[str, Any]) -> list[str]:
@@ -113,7 +161,9 @@ def _decided_before(ours: dict[str, Any]) -> list[str]:
     return [f"Asked again: the last decision was about other arguments, {before}"]
 
 
-def _plain_prompt(value: Any) -> str:
+def _plain_prompt(value: Any, review: Review | None) -> str:
+    if review is not None:
+        return "\n\n".join(action.description or f"Allow {action.name!r}?" for action in review.actions)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -139,7 +189,9 @@ def resume_value(pending: Interrupt, approval: Approval) -> Any:
     if "value" in given:
         return given["value"]
     yes = approval.status == "approved"
-    if isinstance(value, dict) and isinstance(value.get("action_requests"), list):
-        one = {"type": "approve"} if yes else {"type": "reject", "message": approval.note or approval.status}
-        return {"decisions": [one for _ in value["action_requests"]]}
+    review = review_of(value)
+    if review is not None:
+        return by_nobody(
+            review, approved=yes, why=approval.note or _SILENCE.get(approval.status, approval.status)
+        )
     return yes

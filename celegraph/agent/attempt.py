@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,9 +17,11 @@ from langgraph.runtime import ExecutionInfo, RunControl
 
 from celegraph.agent.graphs import Graph
 from celegraph.agent.passes import Passes
+from celegraph.agent.policy import ApprovalPolicy
 from celegraph.agent.saver import Saver
 from celegraph.agent.slots import Slots
-from celegraph.agent.spec import Agent, ApprovalPolicy
+from celegraph.agent.spec import Agent
+from celegraph.agent.stream import Stream
 from celegraph.config import Config
 from celegraph.errors import AttemptOver, EffectOutsideRun
 from celegraph.ledger import leases, outbox
@@ -30,6 +32,10 @@ from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
 
 T = TypeVar("T")
+
+LOST = "the run has another owner"
+# What the reason of a run that waits for other code begins with.
+GRAPH_CHANGED = "graph changed"
 
 # Seconds between two looks at whether the loop is still there, while a node's thread waits for it.
 _LOOK_FOR_LOOP = 1.0
@@ -84,6 +90,9 @@ class EffectBook:
         """Intents of a graph task that its writes have not released, as far as this attempt knows."""
         return [self._by_key[k] for k in self._intents.get(task_id, ())]
 
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self._by_key.values())
+
     def __contains__(self, key: str) -> bool:
         return key in self._by_key
 
@@ -105,13 +114,22 @@ class Attempt:
     approvals: list[Approval] = field(default_factory=list)
     executions: dict[int, Execution] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
+    # None: nobody asked to hear the run while it works, and it costs nothing.
+    stream: Stream | None = None
+    # Calls under way, by key, with the outcome that whoever reaches one again waits for.
     calls: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     # Keys of effects whose plain functions are being called in node threads just now.
     calling: set[str] = field(default_factory=set)
     working: set[asyncio.Future[Any]] = field(default_factory=set)
     over: bool = False
+    # Nothing that it has started is still alive and might write.
+    clean: bool = True
     stopped: Waiting | Sleeping | None = None
     drain_reason: str | None = None
+    # When the agent last gave a sign of life (monotonic), and what it said then, as JSON.  Set from node
+    # threads and read by the heart: single assignments.
+    heard_at: float = field(default_factory=time.monotonic)
+    progress: str | None = None
     # See `advice`: the code of the graph's routers, once asked for; and what was noticed.
     routers: frozenset[CodeType] | None = None
     advice: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -125,6 +143,11 @@ class Attempt:
     def epoch(self) -> int:
         """The lease epoch of this attempt."""
         return self.run.epoch
+
+    @property
+    def lost(self) -> bool:
+        """Another owner has the run; known as soon as this one's heart has looked."""
+        return self.drain_reason == LOST
 
     def check_open(self) -> None:
         """Raise `AttemptOver` unless this attempt may still act.  Call it on the loop."""
@@ -150,6 +173,7 @@ class Attempt:
     async def before_writes(self, task_id: str) -> None:
         """A task's writes are about to become durable, and will release its intents: forget those that
         an earlier pass through the node wrote and the last one did not want."""
+        self.heard_at = time.monotonic()  # a node that ends is alive
         stale = self.effects.unreleased(task_id)
         if stale:
             # A pass that called no effect has left no record, and wanted no intent.
@@ -158,6 +182,16 @@ class Attempt:
             name = mine[-1].name if mine else ""
             if any(e.execution != name for e in stale):
                 await outbox.drop_stale(self.pen, self.run_id, self.epoch, task_id=task_id, execution=name)
+
+    def in_flight(self, key: str, outcome: asyncio.Future[Any]) -> None:
+        """From now on whoever reaches this call in this attempt joins it, until its outcome is known."""
+
+        def over(_: object) -> None:
+            if self.calls.get(key) is outcome:
+                del self.calls[key]
+
+        self.calls[key] = outcome
+        outcome.add_done_callback(over)
 
     def worked(self, work: asyncio.Future[Any]) -> None:
         """An async effect is through; its caller may have been cancelled and never see the error."""
@@ -175,6 +209,10 @@ class Attempt:
             self.stopped = outcome
             await leases.drop_fence(self.pen)
         return Unwind(outcome.reason)
+
+    async def stop_for_code(self, why: str) -> BaseException:
+        """As `stop`: today's code cannot go on with what is stored."""
+        return await self.stop(Waiting(f"{GRAPH_CHANGED}: {why}", waits_for="code"))
 
     def on_loop(self, step: Coroutine[Any, Any, T]) -> T:
         """Run `step` on the attempt's loop and wait for it, from a node's thread.
@@ -206,6 +244,11 @@ class Attempt:
 
 
 _current: ContextVar[Attempt | None] = ContextVar("celegraph_attempt", default=None)
+
+
+def attempt_here() -> Attempt | None:
+    """The attempt this code runs in, if it runs in one."""
+    return _current.get()
 
 
 def current_attempt(what: str) -> Attempt:

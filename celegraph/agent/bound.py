@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 R_co = TypeVar("R_co", covariant=True)
@@ -14,3 +14,5 @@ class BoundEffect(Generic[R_co]):
 
     tool: str
     args: dict[str, Any]
+    # The arguments' form, for whoever edits them.
+    schema: dict[str, Any] | None = field(default=None, compare=False, repr=False)

@@ -17,6 +17,7 @@ from celegraph.agent.caller import Caller, arrive
 from celegraph.agent.conclude import Granted, conclude, conclude_error, keep, kept_result
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
 from celegraph.agent.effect import Declaration, EffectCall, Found
+from celegraph.agent.flight import Flight
 from celegraph.agent.identify import Request, call_timeout, identify
 from celegraph.agent.lookups import look_up, look_up_async
 from celegraph.agent.questions import ask_about_doubt, ask_for_call
@@ -37,7 +38,19 @@ def perform_sync(decl: Declaration, args: dict[str, Any], slot: str | None = Non
             f"effect {decl.tool!r} is a plain function and was called on the event loop; declare it with"
             " 'async def' and await it, or call it from a plain 'def' node"
         )
-    prepared = attempt.on_loop(_prepare(caller, decl, args))
+    flight = Flight(attempt.loop)
+    try:
+        result = _perform_sync(caller, decl, args, flight)
+    except BaseException as error:
+        flight.fail(error)
+        raise
+    flight.land(result)
+    return result
+
+
+def _perform_sync(caller: Caller, decl: Declaration, args: dict[str, Any], flight: Flight) -> Any:
+    attempt = caller.attempt
+    prepared = attempt.on_loop(_prepare(caller, decl, args, flight.outcome))
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
             found = look_up(decl, prepared.row)
@@ -90,7 +103,9 @@ async def perform_async(decl: Declaration, args: dict[str, Any], slot: str | Non
 
 async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> Any:
     attempt = caller.attempt
-    prepared = await _prepare(caller, decl, args)
+    work = asyncio.current_task()
+    assert work is not None
+    prepared = await _prepare(caller, decl, args, work)
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
             prepared = await _after_lookup(prepared, await look_up_async(decl, prepared.row))
@@ -99,7 +114,6 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
         if boot_time() > prepared.until:
             prepared = await _claim_again(prepared)
             continue
-        _announce(prepared)
         try:
             async with asyncio.timeout(call_timeout(attempt.config, decl).total_seconds()):
                 value = await decl.function(call, **prepared.request.args)
@@ -111,15 +125,6 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
             continue
         return await conclude(prepared, call, value)
     return prepared.result
-
-
-def _announce(granted: Granted) -> None:
-    """This call is in flight here: whoever reaches it again in this attempt joins it."""
-    attempt, key = granted.request.attempt, granted.request.reservation.key
-    work = asyncio.current_task()
-    assert work is not None
-    attempt.calls[key] = work
-    work.add_done_callback(lambda _: attempt.calls.pop(key, None))
 
 
 # -- the steps, all on the loop --------------------------------------------------------------------
@@ -136,13 +141,18 @@ class _Lookup:
 _Prepared = Replay | Granted | _Lookup
 
 
-async def _prepare(caller: Caller, decl: Declaration, args: dict[str, Any]) -> _Prepared:
+async def _prepare(
+    caller: Caller, decl: Declaration, args: dict[str, Any], outcome: asyncio.Future[Any]
+) -> _Prepared:
+    """What to do about this call; whoever reaches it again before `outcome` is known waits for that."""
     attempt = caller.attempt
     request = await identify(caller, decl, args)
     tool_call = caller.tool_call is not None
     notice_call(attempt, caller.place, router=caller.in_router, tool_call=tool_call)
-    if (running := attempt.calls.get(request.reservation.key)) is not None:
+    # Nothing is awaited in between: of two callers at once one makes the call, the other joins.
+    if (running := attempt.calls.get(request.reservation.key)) is not None and not running.done():
         return Replay(await asyncio.shield(running))
+    attempt.in_flight(request.reservation.key, outcome)
     if request.recorded is not None:
         return await _meet(request, request.recorded)
     return await _reserve(request)
@@ -169,7 +179,7 @@ async def _without_approval(request: Request) -> _Prepared:
     ]
     if answers and answers[-1].status in ("rejected", "expired"):
         raise ApprovalRejected(r.tool, answers[-1].approval_id, answers[-1].status)
-    raise await attempt.stop(ask_for_call(attempt, r))
+    raise await attempt.stop(ask_for_call(attempt, r, request.decl.shape))
 
 
 def _granted(request: Request, row: Effect, asked_at: float) -> Granted:

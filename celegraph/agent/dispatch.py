@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,22 +12,22 @@ from typing import Any
 from celegraph.agent.attempt import boot_time
 from celegraph.agent.conclude import kept_result
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
-from celegraph.agent.effect import Declaration, EffectCall, declared
+from celegraph.agent.effect import Declaration, EffectCall, NotHappened, declared
 from celegraph.agent.failures import describe
 from celegraph.agent.identify import call_timeout
 from celegraph.agent.lookups import body_of, call_of, look_up_async
 from celegraph.agent.not_done import is_not_done
+from celegraph.agent.policy import ApprovalPolicy
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.ledger import effects, outbox
+from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log, is_lost
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
 
 logger = logging.getLogger("celegraph")
 
-# An intent that certainly failed so often is a dead letter, until a person releases it.
-MOST_TRIES = 8
 _LONGEST_PAUSE = timedelta(minutes=10)
 
 
@@ -44,13 +44,27 @@ class DispatchReport:
         return {"sent": self.sent, "failed": self.failed, "doubtful": self.doubtful}
 
 
-async def dispatch_once(pen: Pen, config: Config, *, limit: int = 50) -> DispatchReport:
-    """Perform up to `limit` released intents.  Safe to run many times at once."""
-    known = declared()
+PolicyOf = Callable[[str | None], ApprovalPolicy]
+
+
+async def dispatch_once(
+    pen: Pen,
+    config: Config,
+    policy_of: PolicyOf,
+    *,
+    known: Mapping[str, Declaration] | None = None,
+    limit: int = 50,
+) -> DispatchReport:
+    """Perform up to `limit` released intents of `known` tools (default: all that this process has
+    declared).  Safe to run many times at once.
+
+    `policy_of`: an agent's policy, for the questions about its doubts.
+    """
+    known = declared() if known is None else known
     report = DispatchReport()
     horizons = {tool: config.call_window + call_timeout(config, d) for tool, d in known.items()}
     for row in await outbox.doubtful(pen, list(known), limit):
-        await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report))
+        await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report, policy_of))
     for _ in range(limit):
         until = _call_until(config)
         claimed = await outbox.claim_next(pen, "dispatcher", horizons)
@@ -84,35 +98,62 @@ async def _perform(
 ) -> None:
     limit = call_timeout(config, decl)
     key, call = row.idempotency_key, call_of(row, limit)
-    if boot_time() > until:
+    try:
+        value = await _called(decl, call, row, limit, until)
+    except _TooLate:
         await _missed(pen, row, report)
         return
-    try:
-        value = await _called(decl, call, row, limit)
     except Exception as error:
         await _failed(pen, decl, row, error, report)
         return
     stored, problem = kept_result(value, config.max_value_bytes)
     if problem is not None:
         logger.error("result of an intent cannot be kept", extra={"key": key, "path": problem.path})
-    await effects.record_sent(
-        pen, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
-    )
+    try:
+        await effects.record_sent(
+            pen, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
+        )
+    except Exception as error:
+        if is_lost(error):
+            # The session is gone, but not the fact: else somebody would be asked what is known here.
+            await asyncio.to_thread(_keep, config, row, stored, call.provider_ref)
+        raise
     await outbox.settle_intent(pen, key)
     report.sent += 1
 
 
-async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta) -> Any:
+def _keep(config: Config, row: Effect, stored: Any, ref: str | None) -> None:
+    with ledger(config) as conn:
+        effects.keep_sent(conn, row.idempotency_key, row.attempts, 0, result=stored, ref=ref, by="dispatcher")
+
+
+class _TooLate(Exception):
+    """The claim may not be used any more."""
+
+
+async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timedelta, until: float) -> Any:
     args = body_of(row)
-    if decl.is_async:
-        async with asyncio.timeout(limit.total_seconds()):
-            return await decl.function(call, **args)
-    return await asyncio.to_thread(decl.function, call, **args)
+
+    def in_thread() -> Any:
+        # Asked here and not where the job is submitted: it may have waited for a free thread.
+        _check_window(until)
+        return decl.function(call, **args)
+
+    if not decl.is_async:
+        return await asyncio.to_thread(in_thread)
+    _check_window(until)
+    async with asyncio.timeout(limit.total_seconds()):
+        return await decl.function(call, **args)
+
+
+def _check_window(until: float) -> None:
+    if boot_time() > until:
+        raise _TooLate
 
 
 async def _missed(pen: Pen, row: Effect, report: DispatchReport) -> None:
-    """The machine slept between the claim and the call: the claim was not used."""
-    late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
+    """The machine slept, or no thread was free, between the claim and the call: the claim was not used."""
+    late = {"type": "celegraph.CallWindowMissed", "message": "the call could not start in time"}
     if row.earlier_doubt:
         await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, late, over=True)
         await outbox.try_later(pen, row, "pending", timedelta(0))
@@ -127,7 +168,8 @@ async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, re
     facts = describe(error)
     if is_not_done(decl, error) and not row.earlier_doubt:
         await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
-        dead = row.attempts >= MOST_TRIES
+        # A dead letter, until a person releases it.
+        dead = row.attempts >= decl.tries
         await outbox.try_later(pen, row, "failed", None if dead else _pause(row.attempts))
         report.failed += 1
         return
@@ -139,11 +181,14 @@ async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, re
     report.doubtful += 1
 
 
-async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport) -> None:
+async def _doubt(
+    pen: Pen, config: Config, decl: Declaration, row: Effect, report: DispatchReport, policy_of: PolicyOf
+) -> None:
     answer = answer_doubt(decl, row)
-    settled = answer == "look up"
-    if settled:
+    settled = False
+    if answer == "look up":
         found = await look_up_async(decl, row)
+        settled = isinstance(found, NotHappened)
         answer = answer_doubt(decl, row, found)
         if isinstance(answer, Replay):
             ref = getattr(found, "ref", None)
@@ -157,8 +202,11 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
         case Stop(outcome):
             delay = getattr(outcome, "delay", timedelta(seconds=1))
             await outbox.try_later(pen, row, "pending", delay)
-        case "ask":
-            await outbox.ask(pen, row.run_id, doubt_question(row))
+        case "ask" if decl.unattended and row.attempts >= decl.tries:
+            await _give_up(pen, row, report)
+            return
+        case "ask" if not decl.unattended:
+            await outbox.ask(pen, row.run_id, doubt_question(row, policy_of(row.agent), row.agent))
             await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
         case _:
             horizon = config.call_window + call_timeout(config, decl)
@@ -168,6 +216,14 @@ async def _doubt(pen: Pen, config: Config, decl: Declaration, row: Effect, repor
                 await _perform(pen, config, decl, again, until, report)
             return
     report.doubtful += 1
+
+
+async def _give_up(pen: Pen, row: Effect, report: DispatchReport) -> None:
+    """Nobody can tell and nobody is asked: a dead letter, until a person releases it."""
+    facts = {"type": "celegraph.NobodyKnows", "message": f"no answer after {row.attempts} tries"}
+    await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
+    await outbox.try_later(pen, row, "failed", None)
+    report.failed += 1
 
 
 def _pause(attempts: int) -> timedelta:

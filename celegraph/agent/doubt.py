@@ -16,8 +16,6 @@ from celegraph.ledger.outcomes import Sleeping, Waiting
 
 # A look-up that cannot tell is repeated for this long past the horizon before a person is asked.
 _LOOK_UP_FOR = timedelta(minutes=10)
-# A provider that fails this often in a row needs a person, not another try.
-_MOST_CALLS = 8
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def answer_doubt(decl: Declaration, row: Effect, found: Found | None = None) -> 
         case Happened(result):
             return Replay(result)
         case NotHappened():
-            return _call_when_over(row)
+            return _call_when_over(decl, row)
         case Unknown():
             return _unknown(row)
     match decl.in_doubt:
@@ -68,8 +66,9 @@ def _remaining(row: Effect) -> float:
     return row.doubt_in_s or 0.0
 
 
-def _call_when_over(row: Effect) -> Answer:
-    if row.attempts >= _MOST_CALLS:
+def _call_when_over(decl: Declaration, row: Effect) -> Answer:
+    if row.attempts >= decl.tries:
+        # A provider that fails this often in a row needs a person, not another try.
         return "ask"
     return "call" if row.doubt_passed else Stop.sleep(_remaining(row), "the last call may be under way")
 
@@ -78,7 +77,7 @@ def _retry(decl: Declaration, row: Effect) -> Answer:
     if decl.key_ttl is not None and (row.age_s or 0.0) >= decl.key_ttl.total_seconds():
         # The provider has forgotten the key by now: the same call would be a second act.
         return "ask"
-    return _call_when_over(row)
+    return _call_when_over(decl, row)
 
 
 def _unknown(row: Effect) -> Answer:

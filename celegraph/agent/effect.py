@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from celegraph.agent.bound import BoundEffect
+from celegraph.agent.shape import shape_of
 from celegraph.config import parse_duration
 from celegraph.errors import EffectMisuse
 
@@ -37,6 +38,16 @@ class EffectCall:
     provider_ref: str | None = None
     timeout: timedelta = timedelta(seconds=60)
 
+    def heartbeat(self, progress: object = None) -> None:
+        """As `celegraph.heartbeat`, from a long call.  A dispatcher's call has no run that could hang:
+        there it does nothing."""
+        from celegraph.agent.attempt import attempt_here
+        from celegraph.agent.heartbeat import report
+
+        attempt = attempt_here()
+        if attempt is not None:
+            report(attempt, progress)
+
 
 @dataclass(frozen=True)
 class Happened:
@@ -59,6 +70,8 @@ class Unknown:
 
 
 Found = Happened | NotHappened | Unknown
+# So begin the tools of notifications, each with the name of its channel.
+NOTICE = "notify:"
 InDoubt = Literal["ask", "retry", "reconcile"]
 OnDrift = Literal["keep", "ask", "fail"]
 Verdict = Literal["not_done", "doubt"]
@@ -80,6 +93,10 @@ class Declaration:
     on_drift: OnDrift | None = None
     not_done: tuple[type[BaseException], ...] = field(default=())
     classify: Callable[[BaseException], Verdict | None] | None = None
+    # Nobody is asked about its doubts (see `tasks.notices`): a question about a notice would bring notices.
+    unattended: bool = False
+    # Calls that certainly or perhaps failed, after which nobody calls again unasked.
+    tries: int = 8
 
     @property
     def is_async(self) -> bool:
@@ -90,6 +107,11 @@ class Declaration:
     def identity(self) -> tuple[str, str]:
         """Where the function lives; the same after a reload."""
         return self.function.__module__, self.function.__qualname__
+
+    @functools.cached_property
+    def shape(self) -> dict[str, Any] | None:
+        """The JSON schema of the business arguments; None when their types cannot be read."""
+        return shape_of(self.function, self.signature)
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The business arguments by name, defaults filled in; TypeError as from the function itself."""
@@ -156,6 +178,8 @@ def effect(
         raise EffectMisuse(f"effect {tool!r}: lookup= is used only with in_doubt='reconcile'")
     if not tool or len(tool) > 100 or not tool.isprintable():
         raise EffectMisuse(f"effect {tool!r}: the name is 1 to 100 printable characters")
+    if tool.startswith(NOTICE):
+        raise EffectMisuse(f"effect {tool!r}: names that begin with {NOTICE!r} are celegraph's notifications")
 
     def declare(function: Callable[Concatenate[EffectCall, P], R]) -> EffectFunction[P, R]:
         declaration = Declaration(
@@ -221,10 +245,14 @@ def _dress(wrapper: Callable[..., Any], declaration: Declaration) -> Callable[..
     wrapper.__annotations__ = hints
     wrapper.__signature__ = declaration.signature  # type: ignore[attr-defined]
     wrapper.declaration = declaration  # type: ignore[attr-defined]
-    wrapper.bind = lambda *a, **k: BoundEffect(declaration.tool, declaration.arguments(a, k))  # type: ignore[attr-defined]
+    wrapper.bind = functools.partial(_bind, declaration)  # type: ignore[attr-defined]
     wrapper.enqueue = functools.partial(_enqueue, declaration)  # type: ignore[attr-defined]
     wrapper.slot = functools.partial(_in_slot, declaration)  # type: ignore[attr-defined]
     return wrapper
+
+
+def _bind(declaration: Declaration, *args: Any, **kwargs: Any) -> BoundEffect[Any]:
+    return BoundEffect(declaration.tool, declaration.arguments(args, kwargs), declaration.shape)
 
 
 def _in_slot(declaration: Declaration, name: str) -> Callable[..., Any]:

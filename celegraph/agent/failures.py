@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.error import HTTPError
 
 from langgraph.errors import (
     GraphDrained,
@@ -46,6 +49,10 @@ _TRANSIENT = frozenset(
         "openai.APIConnectionError",
         "anthropic.APIConnectionError",
     }
+)
+# Errors that only say where the real one is.
+_WRAPPERS = frozenset(
+    {"urllib3.exceptions.MaxRetryError", "urllib.error.URLError", "requests.exceptions.RetryError"}
 )
 
 
@@ -127,21 +134,46 @@ def _is_transient(error: BaseException) -> bool:
         return True
     if _status_of(error) in _TRANSIENT_STATUS:
         return True
-    return bool(names_of(error) & _TRANSIENT)
+    names = names_of(error)
+    if names & _WRAPPERS and (inner := _wrapped(error)) is not None:
+        return _is_transient(inner)
+    if "urllib3.exceptions.ResponseError" in names:
+        # All that is left of a response after urllib3's own retries ("too many 503 error responses").
+        return _status_in(str(error)) in _TRANSIENT_STATUS
+    return bool(names & _TRANSIENT)
 
 
 def _status_of(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
-    for value in (getattr(error, "status_code", None), getattr(response, "status_code", None)):
+    own = "status" if "aiohttp.client_exceptions.ClientResponseError" in names_of(error) else "status_code"
+    if isinstance(error, HTTPError):
+        own = "code"
+    for value in (getattr(error, own, None), getattr(response, "status_code", None)):
         if isinstance(value, int):
             return value
     smtp = getattr(error, "smtp_code", None)
     return 503 if isinstance(smtp, int) and 400 <= smtp < 500 else None
 
 
+def _wrapped(error: BaseException) -> BaseException | None:
+    found = getattr(error, "reason", None) or (error.args[0] if error.args else None)
+    return found if isinstance(found, BaseException) else None
+
+
+def _status_in(text: str) -> int | None:
+    found = re.search(r"\b[1-5]\d\d\b", text)
+    return int(found[0]) if found else None
+
+
 def _retry_after(error: BaseException) -> timedelta | None:
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    value = headers.get("retry-after") if isinstance(headers, Mapping) else None
+    """What the other side asked for, of httpx, requests, urllib and all that keep their response."""
+    response = getattr(error, "response", None)
+    headers = getattr(response, "headers", None) or getattr(error, "headers", None)
+    if not isinstance(headers, Mapping | Message):
+        return None
+    millis, value = headers.get("retry-after-ms"), headers.get("retry-after")
+    if millis is not None and str(millis).strip().isdecimal():  # OpenAI's, beside the coarser one
+        return min(timedelta(milliseconds=min(int(millis), 10**9)), _LONGEST_PAUSE)
     if value is None:
         return None
     if str(value).strip().isdecimal():

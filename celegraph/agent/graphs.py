@@ -13,6 +13,7 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
 from celegraph.agent.spec import Agent
@@ -36,6 +37,9 @@ def load_graph(name: str, agent: Agent) -> Graph:
             f"agent {name!r}: {agent.graph!r} is a {type(found).__name__}; give a StateGraph, a compiled"
             " graph, an @entrypoint, or a function without arguments that returns one"
         )
+    if isinstance(found, CompiledStateGraph) and found._serde_allowlist is None:
+        # The host's own copy (`with_config`) has forgotten them, too.
+        found._serde_allowlist = found.builder.compile()._serde_allowlist
     _refuse_private_subgraphs(name, found)
     _refuse_breakpoints(name, found)
     return found
@@ -43,7 +47,10 @@ def load_graph(name: str, agent: Agent) -> Graph:
 
 def bind(graph: Graph, saver: BaseCheckpointSaver[Any]) -> Graph:
     """The same graph writing through `saver`; cheap, the compiled nodes are shared."""
-    return graph.copy(update={"checkpointer": saver})
+    bound = graph.copy(update={"checkpointer": saver})
+    # LangGraph's copy forgets which classes the state's annotations name, and would read them as dicts.
+    bound._serde_allowlist = graph._serde_allowlist
+    return bound
 
 
 def retries_in_place(graph: Graph, node: str) -> bool:

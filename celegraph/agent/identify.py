@@ -11,8 +11,9 @@ from celegraph.agent.caller import Caller
 from celegraph.agent.effect import Declaration
 from celegraph.agent.questions import answered_drift, ask_about_drift
 from celegraph.agent.slots import Slot
+from celegraph.agent.unknown import renamed_task
 from celegraph.config import Config
-from celegraph.errors import EffectDrift, EffectsDisabled
+from celegraph.errors import EffectDrift
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import canonical_json, check_size, decode_result, encode_result
 from celegraph.ledger.effects import Effect, Reservation
@@ -40,8 +41,12 @@ async def identify(caller: Caller, decl: Declaration, args: dict[str, Any]) -> R
     """Check the call and find out which one it is; its slot is claimed for this pass."""
     attempt = caller.attempt
     attempt.check_open()
-    if attempt.run.read_only:
-        raise EffectsDisabled(attempt.run_id, decl.tool)
+    if caller.place.caller is not None:
+        acted = [effect for effect in attempt.effects if effect.mode != "read"]
+        if (name := renamed_task(caller.place.step, caller.place.node, acted)) is not None:
+            raise await attempt.stop_for_code(
+                f"@task {name!r} has acted where @task {caller.place.node!r} is called now"
+            )
     body = canonical_json(args, path="args")
     check_size(body, attempt.config.max_value_bytes, "args")
     hashed = hash_of(body)

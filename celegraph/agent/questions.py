@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from celegraph.agent.attempt import Attempt
+from celegraph.agent.policy import ApprovalPolicy
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.keys import approval_id
 from celegraph.ledger.outcomes import Ask, Waiting
 
 
-def doubt_question(row: Effect) -> Ask:
-    """Did this call happen?  In the same inbox as approvals, once per call."""
+def doubt_question(row: Effect, policy: ApprovalPolicy, agent: str | None = None) -> Ask:
+    """Did this call happen?  In the same inbox as approvals, once per call.
+
+    The agent's policy says who is told and asked again; silence answers nothing here.
+    """
     return Ask(
         approval_id=approval_id(row.run_id, f"doubt:{row.idempotency_key}", row.attempts),
         kind="doubt",
@@ -26,15 +30,18 @@ def doubt_question(row: Effect) -> Ask:
         args=row.args,
         args_hash=row.args_hash,
         idempotency_key=row.idempotency_key,
+        policy=policy.as_row(),
+        deadline=policy.deadline,
+        asked={"agent": agent, "step": row.step},
     )
 
 
 def ask_about_doubt(attempt: Attempt, row: Effect) -> Waiting:
     """End the attempt with the question about a doubt."""
-    return Waiting("effect in doubt", (doubt_question(row),))
+    return Waiting("effect in doubt", (doubt_question(row, attempt.policy, attempt.run.agent),))
 
 
-def ask_for_call(attempt: Attempt, reservation: Reservation) -> Waiting:
+def ask_for_call(attempt: Attempt, reservation: Reservation, schema: dict[str, Any] | None) -> Waiting:
     """The question for a call that requires an approval and was reached without one."""
     number = 1 + sum(a.idempotency_key == reservation.key for a in attempt.approvals)
     ask = Ask(
@@ -46,8 +53,10 @@ def ask_for_call(attempt: Attempt, reservation: Reservation) -> Waiting:
         args=reservation.args,
         args_hash=reservation.args_hash,
         idempotency_key=reservation.key,
-        policy=attempt.policy.model_dump(mode="json"),
+        policy=attempt.policy.as_row(),
         deadline=attempt.policy.deadline,
+        asked={"agent": attempt.run.agent, "step": reservation.step},
+        args_schema=schema,
     )
     return Waiting("waits for an approval", (ask,))
 
@@ -55,7 +64,7 @@ def ask_for_call(attempt: Attempt, reservation: Reservation) -> Waiting:
 def ask_about_drift(attempt: Attempt, recorded: Effect, args: Any, hashed: str) -> Waiting:
     """The question whether a call with other arguments shall be made beside the recorded one.
 
-    Approve: make it.  Reject, or silence: the recorded call stands for it.
+    Approve: make it.  Reject: the recorded call stands for it.
     """
     number = 1 + len(_drifts(attempt, recorded, hashed))
     ask = Ask(
@@ -70,8 +79,10 @@ def ask_about_drift(attempt: Attempt, recorded: Effect, args: Any, hashed: str) 
         args={"recorded": recorded.args, "now": args},
         args_hash=None,
         idempotency_key=recorded.idempotency_key,
-        policy=attempt.policy.model_dump(mode="json") | {"drift_hash": hashed},
+        policy=attempt.policy.as_row() | {"drift_hash": hashed},
         deadline=attempt.policy.deadline,
+        asked={"agent": attempt.run.agent, "step": recorded.step},
+        previous={"args": recorded.args},
     )
     return Waiting("effect drifted: a re-run wants other arguments", (ask,))
 

@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 
 from celegraph.agent.caller import Caller, arrive
+from celegraph.agent.storable import culprit
 from celegraph.errors import EffectMisuse, InvalidValue
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import decode_result, encode_result
@@ -136,7 +137,11 @@ class _Reading:
                 return encoded
         except InvalidValue:
             pass  # not plain: LangGraph's serialiser knows messages and the classes of the state
-        kind, data = self._caller.attempt.saver.serde.dumps_typed(value)
+        serde = self._caller.attempt.saver.serde
+        try:
+            kind, data = serde.dumps_typed(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise culprit(serde, value, f"result of {self._tool!r}") or error from error
         return {_SERDE: kind, "data": base64.b64encode(data).decode()}
 
     def _decode(self, stored: Any) -> Any:

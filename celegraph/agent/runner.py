@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from langgraph.types import Command
 from celegraph.agent import advice
 from celegraph.agent import langgraph_words as words
 from celegraph.agent.asking import ask_for, resume_value
-from celegraph.agent.attempt import Attempt, Unwind, enter
+from celegraph.agent.attempt import GRAPH_CHANGED, Attempt, Unwind, enter
 from celegraph.agent.failures import (
     InvalidResume,
     Lost,
@@ -37,7 +38,9 @@ from celegraph.agent.plan import (
     choose,
 )
 from celegraph.agent.situation import Situation, look
+from celegraph.agent.storable import UnstorableState
 from celegraph.agent.tool_calls import ToolCallNames
+from celegraph.agent.unknown import not_known
 from celegraph.ledger import checkpoints, effects
 from celegraph.ledger.outcomes import (
     Abandoned,
@@ -55,6 +58,7 @@ from celegraph.ledger.values import clean_json
 logger = logging.getLogger("celegraph")
 
 CANCEL = "cancelled on request"
+PAUSE = "paused on request"
 
 
 @dataclass
@@ -83,7 +87,10 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
         },
     )
     attempt.saver.before_writes[:] = [attempt.before_writes]
+    attempt.saver.stops[:] = [attempt.stop_for_code]
+    attempt.saver.pending.entered[:] = [attempt.passes.entered]
     attempt.graph = graph
+    attempt.passes.stream = attempt.stream
     leave = enter(attempt)
     try:
         outcome = await _outcome(go)
@@ -91,6 +98,8 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
         return outcome
     finally:
         attempt.over = True
+        if attempt.stream is not None:
+            attempt.stream.close()
         leave()
 
 
@@ -108,6 +117,9 @@ async def _advance(go: _Drive) -> Outcome:
     attempt = go.attempt
     if attempt.run.cancel_requested_at is not None:
         return Cancelled(CANCEL)
+    if attempt.run.pause_requested_at is not None:
+        # Asked of an owner that died: settle finds the request and holds the run.
+        return Drained(PAUSE)
     if attempt.epoch > 1:
         for effect in await effects.of_run(attempt.pen, attempt.run_id):
             attempt.effects.put(effect)
@@ -132,8 +144,7 @@ async def _advance(go: _Drive) -> Outcome:
                 advice.notice_questions(attempt, situation.interrupts)
                 return Waiting("waits for a decision", _asks(attempt, situation))
             case WaitForCode(names):
-                reason = f"graph changed: {', '.join(names)} is pending and today's graph does not know it"
-                return Waiting(reason, (), waits_for="code")
+                return Waiting(f"{GRAPH_CHANGED}: {not_known(names)}", waits_for="code")
         if attempt.drain_reason is not None:
             return _drained(attempt)
         if isinstance(action, Repair):
@@ -163,15 +174,8 @@ async def _input(go: _Drive, action: Start | Resume | Continue, situation: Situa
 
 
 async def _invoke(go: _Drive, given: Any) -> BaseException | None:
-    stream = go.graph.astream(
-        given,
-        go.config,
-        stream_mode="values",
-        durability="sync",
-        control=go.attempt.control,
-    )
     try:
-        async for values in stream:
+        async for values in _values(go, given):
             if not (isinstance(values, dict) and words.INTERRUPT in values):
                 go.output, go.has_output = values, True
     except Unwind as unwind:
@@ -181,6 +185,23 @@ async def _invoke(go: _Drive, given: Any) -> BaseException | None:
     except Exception as error:
         return error
     return None
+
+
+async def _values(go: _Drive, given: Any) -> AsyncIterator[Any]:
+    """The graph's states as it runs; what else it says goes to the attempt's stream, if there is one."""
+    how: dict[str, Any] = {"durability": "sync", "control": go.attempt.control}
+    stream = go.attempt.stream
+    if stream is None:
+        async for values in go.graph.astream(given, go.config, stream_mode="values", **how):
+            yield values
+        return
+    modes: Any = ["values", *stream.modes]
+    parts: AsyncIterator[Any] = go.graph.astream(given, go.config, stream_mode=modes, subgraphs=True, **how)
+    async for namespace, mode, told in parts:
+        if mode != "values":
+            stream.heard(namespace, mode, told)
+        elif namespace == ():
+            yield told
 
 
 async def _output(go: _Drive) -> Any:
@@ -205,14 +226,20 @@ def _asks(attempt: Attempt, situation: Situation, refused: dict[str, str] | None
     for interrupt in situation.interrupts:
         known = situation.questions.get(interrupt.id)
         if known is None or known.status == "cancelled" or interrupt.id in (refused or {}):
-            note = (refused or {}).get(interrupt.id)
-            asks.append(ask_for(attempt, interrupt, (known.ask if known else 0) + 1, note))
+            number = (known.ask if known else 0) + 1
+            why = (refused or {}).get(interrupt.id)
+            node = situation.asker(interrupt)
+            asks.append(ask_for(attempt, interrupt, number, node=node, refused=why))
     return tuple(asks)
 
 
 async def _after_error(go: _Drive, error: BaseException, resumed: Resume | None = None) -> Outcome:
     attempt = go.attempt
     meaning = classify(error, attempt.agent.retry, own_connection_lost=attempt.pen.broken)
+    if isinstance(error, UnstorableState) and error.checkpoint_id and not attempt.pen.broken:
+        await checkpoints.forget_writers(
+            attempt.pen, attempt.run_id, error.namespace, error.checkpoint_id, error.channel
+        )
     match meaning:
         case StoppedForDrain():
             return _drained(attempt)

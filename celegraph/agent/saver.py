@@ -1,14 +1,15 @@
-"""LangGraph's saver on the pen, with two things remembered on the way.
+"""LangGraph's saver on the pen: a step's writes and its checkpoint are one transaction.
 
-Where each subgraph was called (its step and path in the parent), which makes a call's identity
-independent of checkpoint ids; and the head of the run, after which this process's ids go on, so that a
-worker whose clock is behind does not hide its own progress.
+Two things are remembered on the way.  Where each subgraph was called (its step and path in the
+parent), which makes a call's identity independent of checkpoint ids; and the head of the run, after
+which this process's ids go on, so that a worker whose clock is behind does not hide its own progress.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,12 +20,16 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
 )
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.runtime import ExecutionInfo
 
 from celegraph.agent import clock
+from celegraph.agent import langgraph_words as words
+from celegraph.agent.held import HeldWrites, TaskWrites, namespace_of
 from celegraph.agent.place import current_execution
-from celegraph.errors import CelegraphError
+from celegraph.agent.readable import ReadingSaver, StateUnreadable
+from celegraph.agent.storable import UnstorableState, check_inlined, first_culprit
+from celegraph.agent.unknown import PendingBelow, not_known
+from celegraph.errors import CelegraphError, InvalidValue
 from celegraph.ledger.pen import Pen
 
 
@@ -77,7 +82,7 @@ class CallSites:
         return (*self.steps[namespace], self.relative[namespace])
 
 
-class Saver(AsyncPostgresSaver):
+class Saver(ReadingSaver):
     """AsyncPostgresSaver on the pen's connection and under the pen's lock."""
 
     def __init__(self, pen: Pen):
@@ -88,17 +93,24 @@ class Saver(AsyncPostgresSaver):
         self.head: list[CheckpointTuple | None] = [None]
         self.touched = [False]
         self.before_writes: list[Callable[[str], Awaitable[None]]] = []
-        self.writing: set[asyncio.Future[None]] = set()
-        self.unwritten: list[BaseException] = []
+        self.held = HeldWrites()
+        # Asked how the attempt ends when a state cannot be read, or a subgraph left work undone.
+        self.stops: list[Callable[[str], Awaitable[BaseException]]] = []
+        self.pending = PendingBelow()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As LangGraph's; remembers the root's head and where a subgraph is called from."""
         namespace = config["configurable"].get("checkpoint_ns", "")
         if namespace:
             self.sites.enter(namespace, config.get("metadata") or {})
-        found = await super().aget_tuple(config)
+        try:
+            found = await super().aget_tuple(config)
+        except StateUnreadable as error:
+            raise await self._stop(str(error), error) from None
         if found is not None:
             clock.catch_up(found.checkpoint["id"])
+        if namespace:
+            self.pending.opened(namespace, config.get("metadata") or {}, found)
         if not namespace and "checkpoint_id" not in config["configurable"]:
             self.head[0] = found
         return found
@@ -110,7 +122,8 @@ class Saver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """As LangGraph's; refuses a checkpoint that would sort before its own parent."""
+        """As LangGraph's, together with the writes of its step; refuses a checkpoint that would sort before
+        its own parent."""
         self.touched[0] = True
         parent = config["configurable"].get("checkpoint_id")
         if parent is not None and checkpoint["id"] <= parent:
@@ -118,8 +131,15 @@ class Saver(AsyncPostgresSaver):
                 "the clock of this worker is behind the clock that wrote the run's newest checkpoint;"
                 " synchronise the hosts' clocks"
             )
-        await self._after_writes()
-        return await super().aput(config, checkpoint, metadata, new_versions)
+        namespace = namespace_of(config)
+        place = namespace, parent
+        with self.held.sending(await self.held.before_checkpoint(namespace)) as riders:
+            _check_inlined(place, _changed(checkpoint, new_versions))
+            async with self._one_transaction():
+                for writes in riders:
+                    await self._put_writes(writes)
+                with self._naming(place, _changed(checkpoint, new_versions)):
+                    return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self,
@@ -128,28 +148,78 @@ class Saver(AsyncPostgresSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """As LangGraph's; who must act before a task's writes become durable acts first."""
+        """As LangGraph's; who must act before a task's writes become durable acts first, and the writes of a
+        finished task wait a moment for the checkpoint that they can go with."""
         # Before anything is awaited: the step's checkpoint is sent right behind.
-        done = asyncio.get_running_loop().create_future()
-        self.writing.add(done)
-        try:
+        if not writes and task_id != words.NULL_TASK_ID:
+            # All it wrote are values that LangGraph does not keep (UntrackedValue).  It has finished all the
+            # same, and only a row of its own says so and releases its intents.
+            writes = [(words.NO_WRITES, None)]
+        mine = self.held.announce(TaskWrites(config, writes, task_id, task_path))
+        with self.held.accounted(mine):
+            self.pending.wrote(mine.namespace, task_path)
+            if mine.finished and (dropped := self.pending.dropped_by(task_id)):
+                raise await self._stop(not_known(dropped), RuntimeError(not_known(dropped)))
             for hook in self.before_writes:
                 await hook(task_id)
-            await super().aput_writes(config, writes, task_id, task_path)
-        except BaseException as error:
-            self.unwritten.append(error)
-            raise
-        finally:
-            self.writing.discard(done)
-            done.set_result(None)
+            if not await self.held.rode_along(mine):
+                with self.held.sending([mine]):
+                    await self._put_writes(mine)
 
-    async def _after_writes(self) -> None:
-        """A checkpoint comes after its step's writes, or not at all.
+    async def _put_writes(self, writes: TaskWrites) -> None:
+        with self._naming((writes.namespace, None), writes.writes):
+            await super().aput_writes(*writes.arguments)
 
-        LangGraph sends both at once.  With the checkpoint the node is durable and never runs again, and
-        only its writes release its intents: a process that died between the two would lose them.
-        """
-        for writes in tuple(self.writing):
-            await asyncio.shield(writes)
-        if self.unwritten:
-            raise self.unwritten[0]
+    async def _stop(self, why: str, error: BaseException) -> BaseException:
+        """Not simply the error: a node that calls a subgraph may eat it and go on."""
+        for stop in self.stops:
+            return await stop(why)
+        return error
+
+    @contextmanager
+    def _naming(self, place: tuple[str, str | None], values: Sequence[tuple[str, Any]]) -> Iterator[None]:
+        """What the serialiser refuses becomes an error that names the field."""
+        try:
+            yield
+        except (TypeError, ValueError, OverflowError) as error:
+            if (found := first_culprit(self.serde, values)) is None:
+                raise
+            channel, problem = found
+            raise UnstorableState(problem, *place, channel) from error
+
+    @asynccontextmanager
+    async def _one_transaction(self) -> AsyncIterator[None]:
+        """Everything the saver sends inside is one pipeline, and so one implicit transaction."""
+        async with super()._cursor(pipeline=True) as cursor:
+            token = _shared_cursor.set(cursor)
+            try:
+                yield
+            finally:
+                _shared_cursor.reset(token)
+
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Any]:
+        # Private in LangGraph (see tests/contracts): there is no other way to make its two statements one
+        # transaction, short of writing its SQL again.
+        shared = _shared_cursor.get()
+        if shared is not None:
+            yield shared
+        else:
+            async with super()._cursor(pipeline=pipeline) as cursor:
+                yield cursor
+
+
+_shared_cursor: ContextVar[Any] = ContextVar("celegraph_saver_cursor", default=None)
+
+
+def _changed(checkpoint: Checkpoint, versions: ChannelVersions) -> list[tuple[str, Any]]:
+    values = checkpoint["channel_values"]
+    return [(channel, values[channel]) for channel in versions if channel in values]
+
+
+def _check_inlined(place: tuple[str, str | None], values: Sequence[tuple[str, Any]]) -> None:
+    for channel, value in values:
+        try:
+            check_inlined(channel, value)
+        except InvalidValue as problem:
+            raise UnstorableState(problem, *place, channel) from None

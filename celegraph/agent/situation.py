@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.types import Interrupt, PregelTask, Send, StateSnapshot
+from langgraph.types import Interrupt, PregelTask, StateSnapshot
 
+from celegraph.agent import advice
 from celegraph.agent import langgraph_words as words
 from celegraph.agent.attempt import Attempt
 from celegraph.agent.graphs import Graph
+from celegraph.agent.unknown import dropped_fields, unknown_work
 from celegraph.ledger import approvals, checkpoints
 from celegraph.ledger.approvals import Approval
 
@@ -49,6 +51,10 @@ class Situation:
         """The questions the graph waits for, in all branches and subgraphs."""
         return () if self.snapshot is None else self.snapshot.interrupts
 
+    def asker(self, interrupt: Interrupt) -> str | None:
+        """The node of the outermost graph in which this question was asked."""
+        return next((t.name for t in self.tasks if interrupt.id in {i.id for i in t.interrupts}), None)
+
 
 async def look(attempt: Attempt, graph: Graph, config: RunnableConfig) -> Situation:
     """Read the run's state.  A run that never began costs nothing."""
@@ -71,28 +77,27 @@ async def _unknown(
     attempt: Attempt, graph: Graph, head: CheckpointTuple, snapshot: StateSnapshot
 ) -> tuple[str, ...]:
     """Pending work that today's graph does not know: LangGraph would drop it without a word."""
-    values = head.checkpoint["channel_values"]
-    edges = {c.removeprefix(words.BRANCH_TO) for c in values if c.startswith(words.BRANCH_TO)}
-    dead = edges - set(graph.nodes)
-    sends = values.get(words.TASKS) or ()
-    dead |= {s.node for s in sends if isinstance(s, Send)} - set(graph.nodes)
+    dead = unknown_work(head, graph.nodes, graph.channels, attempt.effects)
     known = {task.id for task in snapshot.tasks} | {words.NULL_TASK_ID}
     orphans = {task_id for task_id, *_ in head.pending_writes or ()} - known
-    if orphans and not dead:
-        orphans -= await _called_by(attempt, head, snapshot)
     # Writes of a task that is no task any more: its node or its triggers changed under it.
     if orphans and not dead:
-        dead = {"(a task whose node or edges changed)"}
+        dead = await _lost_tasks(attempt, head, snapshot, orphans)
+    advice.notice_dropped(attempt, dropped_fields(head, graph.channels))
     return tuple(sorted(dead))
 
 
-async def _called_by(attempt: Attempt, head: CheckpointTuple, snapshot: StateSnapshot) -> set[str]:
-    """The @tasks of these tasks, and theirs: finished ones keep their results while the caller goes on."""
-    called = await checkpoints.called_tasks(attempt.pen, attempt.run_id, head.checkpoint["id"])
+async def _lost_tasks(
+    attempt: Attempt, head: CheckpointTuple, snapshot: StateSnapshot, orphans: set[str]
+) -> set[str]:
+    """The names of the orphans, without the @tasks of today's tasks, and theirs: finished ones keep their
+    results while the caller goes on."""
+    paths = await checkpoints.paths_of_tasks(attempt.pen, attempt.run_id, head.checkpoint["id"])
     callers = [words.path_text(task.path) for task in snapshot.tasks]
-    family = set()
-    for task_id, path in sorted(called.items(), key=lambda item: len(item[1])):
+    lost = set()
+    for task_id, path in sorted(paths.items(), key=lambda item: len(item[1])):
         if any(path.startswith(f"~{words.PUSH}, {caller},") for caller in callers):
-            family.add(task_id)
             callers.append(path)
-    return family
+        elif task_id in orphans:
+            lost.add(words.node_of_path(path) or "a task whose node or edges changed")
+    return lost

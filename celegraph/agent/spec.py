@@ -5,60 +5,19 @@ Light on purpose: web processes read this and must never import LangGraph.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_serializer,
-)
+from pydantic import BaseModel, ConfigDict, Field
 
 from celegraph.agent.class_names import names_of
-from celegraph.config import Positive, parse_duration
+from celegraph.agent.policy import ApprovalPolicy, span
+from celegraph.config import Positive
 from celegraph.errors import ConfigError
-from celegraph.ledger.values import MAX_SPAN
 
-
-def _duration_or_none(value: object) -> timedelta | None:
-    span = None if value is None else parse_duration(value)
-    if span is not None and span > MAX_SPAN:
-        raise ValueError(f"{value!r} is more than a hundred years")
-    return span
-
-
-OptionalDuration = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
-
-
-class ApprovalPolicy(BaseModel):
-    """How long a question stays open, and what silence means.
-
-    `on_timeout`: "reject" goes on in the graph with a decision that is not approved; "cancel" ends the
-    run.  An expiry is never recorded as a person's no.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    deadline: OptionalDuration = None
-    on_timeout: Literal["reject", "cancel"] = "reject"
-
-    if TYPE_CHECKING:
-        # What validation accepts; the attribute is a timedelta.
-        def __init__(
-            self,
-            *,
-            deadline: timedelta | str | float | None = None,
-            on_timeout: Literal["reject", "cancel"] = "reject",
-        ) -> None: ...
-
-    @field_serializer("deadline")
-    def _seconds(self, value: timedelta | None) -> float | None:
-        return None if value is None else value.total_seconds()
+STREAMED = ("tokens", "custom", "progress")
+_SHORTEST_HEARTBEAT = timedelta(seconds=1)
 
 
 class RetryPolicy(BaseModel):
@@ -90,13 +49,20 @@ class RetryPolicy(BaseModel):
 @dataclass(frozen=True, kw_only=True)
 class Agent:
     """A graph and its settings.  `graph`: "package.module:name" of a StateGraph, a compiled graph, an
-    `@entrypoint` or a zero-argument factory, or such an object itself."""
+    `@entrypoint` or a zero-argument factory, or such an object itself.
+
+    `heartbeat_timeout`: when no node of a run has ended or called `heartbeat()` for so long, its owner is
+    taken for hung: the run moves on elsewhere, and the hang counts as a death.  None: slow is not hung.
+    `stream`: what its runs tell while they work, of "tokens", "custom" and "progress"; True is all of them.
+    """
 
     graph: object
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy())
     approval: ApprovalPolicy | None = None
     max_crashes: int | None = None
+    heartbeat_timeout: timedelta | str | None = None
     deadline: timedelta | str | None = None
+    stream: bool | Sequence[str] = False
 
     @classmethod
     def of(cls, name: str, value: object) -> Agent:
@@ -108,18 +74,43 @@ class Agent:
                 raise ConfigError(
                     f"agent {name!r}: {agent.graph!r} is not an import path; write 'package.module:graph'"
                 )
+        _check_heartbeat(name, agent)
+        _check_stream(name, agent)
         return agent
+
+    @property
+    def streamed(self) -> tuple[str, ...]:
+        """What its runs tell while they work."""
+        if isinstance(self.stream, bool):
+            return STREAMED if self.stream else ()
+        return (self.stream,) if isinstance(self.stream, str) else tuple(self.stream)
+
+    def heartbeat_within(self) -> timedelta | None:
+        """How long its nodes may be silent; None: as long as they like."""
+        return None if self.heartbeat_timeout is None else span(self.heartbeat_timeout)
 
     def deadline_after_start(self) -> timedelta | None:
         """How long a run of this agent may take in all."""
-        return _duration_or_none(self.deadline)
+        return None if self.deadline is None else span(self.deadline)
 
 
-def approval_policy(values: Mapping[str, Any]) -> ApprovalPolicy:
-    """A policy from configuration; ConfigError says which key is wrong."""
+def _check_heartbeat(name: str, agent: Agent) -> None:
     try:
-        return ApprovalPolicy.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"celegraph: option 'approval.{where}': {first['msg']}") from error
+        within = agent.heartbeat_within()
+    except ValueError as error:
+        raise ConfigError(f"agent {name!r}: heartbeat_timeout: {error}") from error
+    if within is not None and within < _SHORTEST_HEARTBEAT:
+        # It is looked at once a second, and a busy machine is not a hung one.
+        raise ConfigError(
+            f"agent {name!r}: heartbeat_timeout is {within.total_seconds():g} s; give it at least"
+            f" {_SHORTEST_HEARTBEAT.total_seconds():g} s"
+        )
+
+
+def _check_stream(name: str, agent: Agent) -> None:
+    for kind in agent.streamed:
+        if kind not in STREAMED:
+            raise ConfigError(
+                f"agent {name!r}: cannot stream {kind!r}; stream= is True, False or some of"
+                f" {', '.join(STREAMED)}"
+            )

@@ -13,7 +13,7 @@ from celegraph.ledger.db_errors import in_words
 from celegraph.ledger.migrate import check_schema
 from celegraph.ledger.pooler import refuse_transaction_pooler
 from celegraph.ledger.sweep import last_tick
-from celegraph.tasks.sentence import SWEEP_IS_LATE
+from celegraph.tasks.phrases import TICK_IS_LATE
 from celegraph.tasks.words import span
 
 # Seconds.  A ready run is rung again within 60 s whatever the length of the queue.
@@ -57,7 +57,7 @@ def _ticks(conn: Conn, config: Config) -> Iterator[Check]:
     start = f"start `celery -A proj beat` and a worker with -Q {config.control_queue}"
     if tick is None:
         yield error("sweep", "has never run here: lost runs would stay lost", start)
-    elif tick.age_s > max(SWEEP_IS_LATE, silent):
+    elif tick.age_s > max(TICK_IS_LATE, silent):
         yield error(
             "sweep",
             f"the last one was {span(tick.age_s)} ago: nobody finds lost runs",

@@ -1,4 +1,4 @@
-"""`celegraph cancel | retry | release RUN`: what people do to whole runs."""
+"""`celegraph cancel | pause | resume | retry | release RUN`: what people do to whole runs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,27 @@ def cancel(settings: Settings, run_id: str, reason: str) -> None:
     status = celegraph.cancel_run(run_id, reason=reason)
     ends = "is cancelled" if status == "cancelled" else "stops at its next step"
     _report(settings, run_id, status, ends)
+
+
+@command("pause")
+@click.argument("run_id", metavar="RUN")
+@click.option("--reason", default="paused", show_default=True)
+def pause(settings: Settings, run_id: str, reason: str) -> None:
+    """Hold a run until it is resumed; a running one stops at its next step."""
+    settings.install()
+    status = celegraph.pause_run(run_id, reason=reason)
+    held = "is paused" if status == "paused" else "is paused at its next step"
+    _report(settings, run_id, status, held)
+
+
+@command("resume")
+@click.argument("run_id", metavar="RUN")
+@click.option("--by", help="Who wants it, for the record.")
+def resume(settings: Settings, run_id: str, by: str | None) -> None:
+    """Let a paused run go on."""
+    settings.install()
+    status = celegraph.resume_run(run_id, by=by)
+    _report(settings, run_id, status, f"is {status} and goes on")
 
 
 @command("retry")

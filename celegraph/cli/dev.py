@@ -63,7 +63,8 @@ def _start_flower(stage: Stage) -> str:
     port, password = free_port(), secrets.token_urlsafe(12)
     # In a file: command lines are readable by every user of the machine.
     settings = stage.directory("flower") / "flowerconfig.py"
-    private_file(settings, f"basic_auth = ['{_FLOWER_USER}:{password}']\n", None)
+    text = f"from celegraph.contrib.flower import *\nbasic_auth = ['{_FLOWER_USER}:{password}']\n"
+    private_file(settings, text, None)
     flower = stage.celery("flower", "flower", "--address=127.0.0.1", f"--port={port}", f"--conf={settings}")
     flower.await_log("Visit me at")
     return f"http://127.0.0.1:{port}  user {_FLOWER_USER}, password {password}"

@@ -26,9 +26,13 @@ _COMMANDS = {
     "decide": "celegraph.cli.decide:decide",
     "effects": "celegraph.cli.effects:effects",
     "resolve": "celegraph.cli.resolve:resolve",
+    "release-effect": "celegraph.cli.release_effect:release_effect",
     "cancel": "celegraph.cli.control:cancel",
+    "pause": "celegraph.cli.control:pause",
+    "resume": "celegraph.cli.control:resume",
     "retry": "celegraph.cli.control:retry",
     "release": "celegraph.cli.control:release",
+    "prune": "celegraph.cli.prune:prune",
 }
 
 

@@ -31,6 +31,7 @@ _SHOWN = (
     "node",
     "ns",
     "on_timeout",
+    "progress",
     "reason",
     "slot",
     "status",

@@ -13,13 +13,18 @@ from celegraph.errors import ApprovalNotFound
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
+from celegraph.ledger.values import check_note
 
 Q = load("approvals")
 
 
 @dataclass(frozen=True)
 class Approval:
-    """One question.  `args` are canonical JSON values; `decision` holds verb, args and value."""
+    """One question.  `args` are canonical JSON values; `decision` holds verb, args and value.
+
+    `asked` names agent, node and step; `previous` what was decided on when the question is asked again;
+    `silence` what the deadline answers (None: nothing, it is brought up again).
+    """
 
     approval_id: str
     run_id: str
@@ -41,6 +46,12 @@ class Approval:
     policy: Mapping[str, Any]
     deadline_at: datetime | None
     created_at: datetime
+    asked: Any = None
+    previous: Any = None
+    args_schema: Any = None
+    silence: str | None = None
+    stage: int = 0
+    next_action_at: datetime | None = None
     agent: str | None = None
     run_status: str | None = None
     now: datetime | None = None
@@ -52,9 +63,10 @@ class Approval:
 
     @property
     def overdue(self) -> bool:
-        """Open, but past its deadline: nobody can decide it any more."""
+        """Open, but past a deadline at which silence answers: nobody can decide it any more."""
         return (
             self.status == "open"
+            and self.silence is not None
             and self.deadline_at is not None
             and self.now is not None
             and self.deadline_at <= self.now
@@ -98,8 +110,8 @@ def decide(
         "approval_id": approval_id,
         "status": status,
         "decision": Jsonb(dict(decision)),
-        "by": by,
-        "note": note,
+        "by": check_note(by, path="by"),
+        "note": check_note(note, path="note"),
         "args": Jsonb(args) if args_hash is not None else None,
         "args_hash": args_hash,
     }
@@ -107,14 +119,16 @@ def decide(
 
 
 @dataclass(frozen=True)
-class Expired:
-    """A question whose deadline has passed, and what that means for its run."""
+class Moved:
+    """A question whose policy has acted.  `closed`: silence has answered it, as `silence` says."""
 
     approval_id: str
     run_id: str
-    on_timeout: str
+    silence: str | None
+    closed: bool
 
 
-def expire_due(conn: Conn, *, limit: int = 100) -> Sequence[Expired]:
-    """open -> expired for every deadline that has passed; each row once, however many ticks run."""
-    return [Expired(**row) for row in conn.execute(Q.expire_due, {"limit": limit}).fetchall()]
+def move_due(conn: Conn, *, limit: int = 100) -> Sequence[Moved]:
+    """Do what the policies say for this instant: remind, escalate, expire.  Each step once, however many
+    ticks run; the notices that go with it are enqueued in the same transaction."""
+    return [Moved(**row) for row in conn.execute(Q.move_due, {"limit": limit}).fetchall()]

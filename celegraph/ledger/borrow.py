@@ -22,6 +22,7 @@ from celegraph.config import Config
 from celegraph.errors import ConfigError
 from celegraph.ledger.connect import AnyConn, ledger, set_search_path
 from celegraph.ledger.db_errors import as_ours
+from celegraph.ledger.spans import exact_spans
 
 # A server that is up has one start time, whatever address or pooler leads to it.
 _WHERE = b"""
@@ -44,6 +45,7 @@ class Borrowed:
         set_json_loads(json.loads, cursor)
         set_json_dumps(json.dumps, cursor)
         cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
+        exact_spans(cursor.adapters)
         return cursor.execute(query, params)
 
     @property

@@ -19,6 +19,8 @@ from pydantic import BaseModel
 
 from celegraph.errors import InvalidValue, ValueTooLarge
 from celegraph.ledger.plain import (
+    MAX_STORED_INT,
+    MIN_STORED_INT,
     Json,
     Walk,
     check_float,
@@ -97,7 +99,9 @@ def _identity_leaf(value: object, path: str) -> Json:
 def _round_trip_leaf(value: object, path: str) -> Json:
     """Leaves from which `_from_tag` makes an equal value of the same type."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return check_int(value, path)
+        whole = check_int(value, path)
+        # What a person shall approve goes through LangGraph's state, where larger ones have no place.
+        return whole if MIN_STORED_INT <= whole <= MAX_STORED_INT else {"$int": str(whole)}
     if isinstance(value, float):
         number = check_float(value, path)
         # jsonb writes 1e+20 out as an integer and forgets the sign of -0.0.
@@ -180,6 +184,7 @@ def _is_minus_zero(number: float) -> bool:
 
 _DECODERS: dict[str, Callable[[str], object]] = {
     "$float": float,
+    "$int": int,
     "$decimal": Decimal,
     "$datetime": datetime.fromisoformat,
     "$date": date.fromisoformat,

@@ -13,9 +13,20 @@ async def forget_failures(pen: Pen, run_id: str) -> None:
     await pen.fetch(Q.forget_failures, {"run_id": run_id})
 
 
-async def called_tasks(pen: Pen, run_id: str, checkpoint_id: str) -> dict[str, str]:
-    """The @tasks that have results in this checkpoint: id -> path, which begins with the caller's."""
-    rows = await pen.fetch(Q.called_tasks, {"run_id": run_id, "checkpoint_id": checkpoint_id})
+async def forget_writers(pen: Pen, run_id: str, namespace: str, checkpoint_id: str, channel: str) -> None:
+    """Drop everything that tasks left behind which wrote to `channel`; they start over.  Fenced."""
+    params = {
+        "run_id": run_id,
+        "namespace": namespace,
+        "checkpoint_id": checkpoint_id,
+        "channel": channel,
+    }
+    await pen.fetch(Q.forget_writers, params)
+
+
+async def paths_of_tasks(pen: Pen, run_id: str, checkpoint_id: str) -> dict[str, str]:
+    """The tasks that have written into this checkpoint: id -> path.  A @task's begins with its caller's."""
+    rows = await pen.fetch(Q.paths_of_tasks, {"run_id": run_id, "checkpoint_id": checkpoint_id})
     return {row["task_id"]: row["task_path"] for row in rows}
 
 

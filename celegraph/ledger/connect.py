@@ -24,6 +24,7 @@ from celegraph.config import Config
 from celegraph.ledger.db_errors import as_ours
 from celegraph.ledger.migrate import check_schema
 from celegraph.ledger.pooler import refuse_transaction_pooler
+from celegraph.ledger.spans import exact_spans
 
 Conn = psycopg.Connection[DictRow]
 
@@ -87,6 +88,7 @@ def connect(config: Config, *, application: str = "celegraph") -> Conn:
         application_name=application,
         **KEEPALIVE,
     )
+    exact_spans(conn.adapters)
     conn.execute(set_session(config.schema_name))
     return conn
 
@@ -119,6 +121,7 @@ def _pool(config: Config) -> ConnectionPool[Conn]:
 
 def _open_pool(config: Config) -> ConnectionPool[Conn]:
     def configure(conn: Conn) -> None:
+        exact_spans(conn.adapters)
         conn.execute(set_session(config.schema_name))
 
     return ConnectionPool(

@@ -7,6 +7,10 @@ from psycopg import errors as pg
 
 from celegraph.errors import SchemaMissing
 
+# psycopg files them under OperationalError, but the connection is well: a jsonb string of more than 256 MB,
+# a row too long for its index.
+_LIMITS = (pg.ProgramLimitExceeded, pg.StatementTooComplex, pg.TooManyColumns, pg.TooManyArguments)
+
 FENCED = "CG001"  # raised by the triggers on LangGraph's tables
 
 
@@ -19,12 +23,12 @@ def is_lost(error: BaseException) -> bool:
     """The connection is gone, or the server is going: this attempt is over, another one goes on."""
     # Read-only: another server became the primary while this session stayed with the old one.
     gone = psycopg.OperationalError | psycopg.InterfaceError | pg.ReadOnlySqlTransaction
-    return isinstance(error, gone) and not isinstance(error, pg.QueryCanceled)
+    return isinstance(error, gone) and not isinstance(error, (pg.QueryCanceled, *_LIMITS))
 
 
 def is_bad_value(error: BaseException) -> bool:
-    """PostgreSQL refuses the value itself (NUL, lone surrogate, not JSON): every repetition fails too."""
-    return isinstance(error, psycopg.DataError)
+    """PostgreSQL refuses the value itself (NUL, not JSON, too large): every repetition fails too."""
+    return isinstance(error, (psycopg.DataError, *_LIMITS))
 
 
 def as_ours(error: psycopg.Error) -> BaseException:

@@ -10,12 +10,12 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from celegraph.errors import EffectNotFound, Fenced
+from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import clean_json
+from celegraph.ledger.values import check_note, clean_json
 
 Q = load("effects")
 
@@ -51,6 +51,7 @@ class Effect:
     doubt_passed: bool | None = None
     doubt_in_s: float | None = None
     age_s: float | None = None
+    agent: str | None = None
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Effect:
@@ -134,6 +135,8 @@ async def claim(
 def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> Effect | None:
     if row is None or not row["mine"]:
         raise Fenced(reservation.run_id, reservation.epoch)
+    if row.get("read_only"):
+        raise EffectsDisabled(reservation.run_id, reservation.tool)
     return None if row["idempotency_key"] is None else Effect.from_row(row)
 
 
@@ -242,6 +245,10 @@ class Resolution:
     decision: Mapping[str, Any] | None = None
     attempts: int | None = None  # the call that was asked about, when a question was answered
 
+    def __post_init__(self) -> None:
+        check_note(self.by, path="by")
+        check_note(self.note, path="note")
+
 
 async def resting_doubts(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
     """Calls in doubt, past their horizon, of runs that rest."""
@@ -297,7 +304,7 @@ def effects_of(conn: Conn, run_id: str) -> list[Effect]:
     return [Effect.from_row(r) for r in conn.execute(Q.of_run, {"run_id": run_id}).fetchall()]
 
 
-def key_of_ref(conn: Conn, ref: str) -> str:
+def key_of_ref(conn: AnyConn, ref: str) -> str:
     """The key of the one effect with this provider reference; `EffectNotFound` if none or several."""
     rows = conn.execute(Q.key_of_ref, {"ref": _kept_ref(ref)}).fetchall()
     if len(rows) != 1:

@@ -21,6 +21,7 @@ from celegraph.ledger.outcomes import (
     Finished,
     Sleeping,
     Waiting,
+    deadline_of,
 )
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
@@ -62,38 +63,65 @@ async def recover_under_lock(pen: Pen, run_id: str) -> str | None:
     row = await pen.fetch_one(load("runs").get, {"run_id": run_id})
     if row is None or row["status"] != "running":
         return None
-    params = {"run_id": run_id, "epoch": row["epoch"], "cause": "crashed"}
+    params = {"run_id": run_id, "epoch": row["epoch"], "cause": "crashed", "detail": None}
     found = await pen.fetch_one(Q.recover, params)
     return None if found is None else str(found["status"])
 
 
-def recover(conn: Conn, run_id: str, epoch: int, cause: str) -> str | None:
+def recover(conn: Conn, run_id: str, epoch: int, cause: str, detail: str | None = None) -> str | None:
     """running -> ready | quarantined | cancelled, if `epoch` is still the newest; returns the new status.
 
-    None: it moved.
+    None: it moved.  `detail`: what a hung owner had stopped doing.
     """
-    row = conn.execute(Q.recover, {"run_id": run_id, "epoch": epoch, "cause": cause}).fetchone()
+    params = {"run_id": run_id, "epoch": epoch, "cause": cause, "detail": detail}
+    row = conn.execute(Q.recover, params).fetchone()
     return None if row is None else str(row["status"])
 
 
 @dataclass(frozen=True)
 class Beat:
-    """The heartbeat's answer: the epoch is still ours; `cancelled` asks the owner to stop."""
+    """The heartbeat's answer: the epoch is still ours; `cancelled` and `pausing` ask the owner to stop."""
 
     cancelled: bool
+    pausing: bool = False
 
 
-def beat(conn: Conn, run_id: str, epoch: int, *, loop_age: timedelta, draining: bool) -> Beat | None:
-    """Renew the lease.  None: the run has another owner."""
-    params = {"run_id": run_id, "epoch": epoch, "loop_age": loop_age, "draining": draining}
-    row = conn.execute(Q.beat, params).fetchone()
-    return None if row is None else Beat(bool(row["cancelled"]))
+def beat(
+    conn: Conn,
+    run_id: str,
+    epoch: int,
+    *,
+    loop_age: timedelta,
+    draining: bool,
+    heartbeat_due: timedelta | None = None,
+    progress: str | None = None,
+) -> Beat | None:
+    """Renew the lease.  None: the run has another owner.
+
+    `heartbeat_due`: for how long the agent may go on in silence (None: it promised nothing);
+    `progress`: what it said last, as JSON.
+    """
+    params = {
+        "run_id": run_id,
+        "epoch": epoch,
+        "loop_age": loop_age,
+        "draining": draining,
+        "heartbeat_due": heartbeat_due,
+        "progress": progress,
+    }
+    return _beat(conn.execute(Q.beat, params).fetchone())
 
 
 def look(conn: Conn, run_id: str, epoch: int) -> Beat | None:
     """As `beat`, without renewing: a reading between two beats."""
-    row = conn.execute(Q.look, {"run_id": run_id, "epoch": epoch}).fetchone()
-    return None if row is None else Beat(bool(row["cancelled"]))
+    return _beat(conn.execute(Q.look, {"run_id": run_id, "epoch": epoch}).fetchone())
+
+
+def _beat(row: Mapping[str, Any] | None) -> Beat | None:
+    return None if row is None else Beat(bool(row["cancelled"]), bool(row["pausing"]))
+
+
+Settleable = Finished | Waiting | Sleeping | Failed | Drained | Cancelled
 
 
 @dataclass(frozen=True)
@@ -108,7 +136,7 @@ async def settle(
     pen: Pen,
     run_id: str,
     epoch: int,
-    outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancelled,
+    outcome: Settleable,
     *,
     seen: Sequence[str] = (),
     fingerprint: str | None = None,
@@ -116,7 +144,7 @@ async def settle(
     """running -> what the outcome says; the epoch goes up, so this owner's right to write ends here.
 
     `seen` are the answers this attempt knew.  Looks again after its own commit: a decision that came
-    in between makes the run ready at once.  Raises `Fenced` when another owner has the run.
+    in between makes the run ready at once, a pause holds it.  Raises `Fenced` when another owner has the run.
     """
     params = {
         "run_id": run_id,
@@ -134,7 +162,7 @@ async def settle(
         await pen.fetch(load("approvals").close_answered_doubts, {"run_id": run_id, "limit": 100})
     if status in ("waiting", "ready") and (again := await pen.fetch_one(Q.recheck, {"run_id": run_id})):
         status = str(again["status"])
-        ring = ring or status == "ready"
+        ring = status == "ready"
     return Settled(status, ring)
 
 
@@ -148,9 +176,7 @@ async def drop_fence(pen: Pen) -> None:
     await pen.fetch(Q.drop_fence)
 
 
-def _columns(
-    outcome: Finished | Waiting | Sleeping | Failed | Drained | Cancelled,
-) -> dict[str, Any]:
+def _columns(outcome: Settleable) -> dict[str, Any]:
     """The one table of what an outcome writes."""
     columns: dict[str, Any] = {
         "status": "ready",
@@ -194,14 +220,8 @@ def _columns(
             columns |= {"reason": reason}
         case Cancelled(reason):
             columns |= {"status": "cancelled", "reason": reason, "event": "cancelled"}
-    columns["event_data"] = Jsonb({"reason": columns["reason"]} if columns["reason"] else {})
     return columns
 
 
 def _asks(asks: Sequence[Ask]) -> Jsonb:
-    rows: list[Mapping[str, Any]] = []
-    for ask in asks:
-        row = asdict(ask)
-        deadline = row.pop("deadline")
-        rows.append(row | {"deadline_s": deadline.total_seconds() if deadline is not None else None})
-    return Jsonb(rows)
+    return Jsonb([asdict(ask) | deadline_of(ask) for ask in asks])

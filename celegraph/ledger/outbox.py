@@ -8,12 +8,13 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from celegraph.errors import EffectNotFound, Fenced
-from celegraph.ledger.connect import Conn
+from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
+from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Reservation
-from celegraph.ledger.outcomes import Ask
+from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
+from celegraph.ledger.values import check_note
 
 Q = load("outbox")
 
@@ -24,6 +25,8 @@ async def enqueue(pen: Pen, reservation: Reservation, *, task_id: str, execution
     row = await pen.fetch_one(Q.enqueue, params)
     if row is None or not row["mine"]:
         raise Fenced(reservation.run_id, reservation.epoch)
+    if row["read_only"]:
+        raise EffectsDisabled(reservation.run_id, reservation.tool)
     return None if row["idempotency_key"] is None else Effect.from_row(row)
 
 
@@ -87,13 +90,16 @@ async def ask(pen: Pen, run_id: str, question: Ask) -> None:
         "args": Jsonb(question.args),
         "args_hash": question.args_hash,
         "key": question.idempotency_key,
+        "policy": Jsonb(question.policy),
+        "asked": Jsonb(question.asked),
+        **deadline_of(question),
     }
     await pen.fetch(Q.ask, params)
 
 
-def release_dead(conn: Conn, key: str, by: str) -> str:
+def release_dead(conn: AnyConn, key: str, by: str) -> str:
     """A dead letter is tried again; returns its run_id.  `EffectNotFound` if there is no such letter."""
-    row = conn.execute(Q.release_dead, {"key": key, "by": by}).fetchone()
+    row = conn.execute(Q.release_dead, {"key": key, "by": check_note(by, path="by")}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return str(row["run_id"])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A question to open with the outcome.  `deadline` counts from the settle, by the database's time."""
+    """A question to open with the outcome.  A `deadline` that is a span counts from the settle, by the
+    database's time.  `asked`, `previous` and `args_schema` as in the row."""
 
     approval_id: str
-    kind: str  # interrupt | effect | doubt
+    kind: str  # interrupt | effect | doubt | drift
     prompt: str
     ask: int = 1
     interrupt_id: str | None = None
@@ -21,7 +22,20 @@ class Ask:
     args_hash: str | None = None
     idempotency_key: str | None = None
     policy: dict[str, Any] = field(default_factory=dict)
-    deadline: timedelta | None = None
+    deadline: timedelta | datetime | None = None
+    asked: dict[str, Any] | None = None
+    previous: Any = None
+    args_schema: dict[str, Any] | None = None
+
+
+def deadline_of(ask: Ask) -> dict[str, Any]:
+    """The deadline as statements take it: a span in seconds, or an instant."""
+    match ask.deadline:
+        case timedelta():
+            return {"deadline": None, "deadline_s": ask.deadline.total_seconds(), "deadline_at": None}
+        case datetime():
+            return {"deadline": None, "deadline_s": None, "deadline_at": ask.deadline.isoformat()}
+    return {"deadline": None, "deadline_s": None, "deadline_at": None}
 
 
 @dataclass(frozen=True)

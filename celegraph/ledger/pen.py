@@ -16,6 +16,7 @@ from psycopg.rows import DictRow, dict_row
 
 from celegraph.config import Config
 from celegraph.ledger.connect import KEEPALIVE, pen_name, set_session
+from celegraph.ledger.spans import exact_spans
 
 # By SET after connecting, never by options=: PgBouncer refuses unknown start-up parameters.
 # client_connection_check_interval: a backend inside a query notices in half a second that its client
@@ -48,6 +49,7 @@ class Pen:
             application_name=pen_name(config.schema_name),
             **KEEPALIVE,
         )
+        exact_spans(conn.adapters)
         await conn.execute(set_session(config.schema_name))
         millis = int(config.lease.total_seconds() * 1000 / 6)
         await conn.execute(_SETTINGS, {"lock_timeout": f"{millis}ms"})

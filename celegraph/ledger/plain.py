@@ -23,6 +23,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 MAX_DEPTH = 100
 # 617 decimal digits: Python may be told to refuse the text of integers from 641 digits on.
 MAX_INT_BITS = 2048
+# What msgpack, in which LangGraph keeps states, has words for.
+MIN_STORED_INT, MAX_STORED_INT = -(2**63), 2**64 - 1
 # Longer keys are cut in paths, so that an error stays one line.
 MAX_KEY_SHOWN = 40
 

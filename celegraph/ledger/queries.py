@@ -7,6 +7,7 @@ and the schema through the session's search_path.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 
@@ -26,10 +27,20 @@ class Queries:
         except KeyError:
             raise AttributeError(f"{self._file}.sql has no query {name!r}: {sorted(self._texts)}") from None
 
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        """Names and texts, in the file's order."""
+        return iter(self._texts.items())
+
 
 @cache
 def load(file: str) -> Queries:
     """The named queries of `sql/queries/<file>.sql`."""
-    text = resources.files("celegraph.ledger").joinpath(f"sql/queries/{file}.sql").read_text("utf-8")
+    return parse(
+        file, resources.files("celegraph.ledger").joinpath(f"sql/queries/{file}.sql").read_text("utf-8")
+    )
+
+
+def parse(file: str, text: str) -> Queries:
+    """The named queries of a text in that form; `file` is how errors call it."""
     parts = _NAME.split(text)
     return Queries(file, {n: q.strip().encode() for n, q in zip(parts[1::2], parts[2::2], strict=True)})

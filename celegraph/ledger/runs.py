@@ -15,6 +15,7 @@ from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.keys import lock_key
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
+from celegraph.ledger.values import check_note
 
 Q = load("runs")
 
@@ -53,6 +54,8 @@ class Run:
     loop_seen_at: datetime | None = None
     expires_at: datetime | None = None
     draining: bool = False
+    progress: Any = None
+    pause_requested_at: datetime | None = None
     now: datetime | None = None
 
     @classmethod
@@ -116,7 +119,15 @@ def rung(conn: Conn, run_ids: Sequence[str]) -> None:
     conn.execute(Q.rung, {"run_ids": list(run_ids)})
 
 
-def get_run(conn: Conn, run_id: str) -> Run:
+def agents_of(conn: Conn, run_ids: Sequence[str]) -> dict[str, str]:
+    """The agent of each of these runs."""
+    if not run_ids:
+        return {}
+    rows = conn.execute(Q.agents_of, {"run_ids": list(run_ids)}).fetchall()
+    return {row["run_id"]: row["agent"] for row in rows}
+
+
+def get_run(conn: AnyConn, run_id: str) -> Run:
     """The run, or `RunNotFound`."""
     row = conn.execute(Q.get, {"run_id": run_id}).fetchone()
     if row is None:
@@ -149,17 +160,28 @@ def events(conn: Conn, run_id: str, *, after: int = 0, limit: int = 10_000) -> l
     return [Event(**row) for row in rows]
 
 
+def news(conn: Conn, run_id: str, *, after: int, limit: int) -> tuple[str, list[Event]]:
+    """The run's status, and its events after `after`; `RunNotFound`.
+
+    The status is read first: when it says that the run has ended, the events of that end are all there.
+    """
+    row = conn.execute(Q.standing, {"run_id": run_id}).fetchone()
+    if row is None:
+        raise RunNotFound(run_id)
+    return row["status"], events(conn, run_id, after=after, limit=limit)
+
+
 def record_event(conn: Conn, run_id: str, kind: str, data: Mapping[str, Any]) -> None:
     """Append one event that belongs to no transition."""
     conn.execute(Q.record_event, {"run_id": run_id, "kind": kind, "data": json.dumps(data)})
 
 
-def cancel(conn: Conn, run_id: str, reason: str) -> str:
+def cancel(conn: AnyConn, run_id: str, reason: str) -> str:
     """Any unfinished status -> cancelled, at once or by the running owner at its next step.
 
     Returns the status after the request: "cancelled", or "running" while the owner is still at it.
     """
-    params = {"run_id": run_id, "reason": reason}
+    params = {"run_id": run_id, "reason": check_note(reason, path="reason")}
     if conn.execute(Q.cancel_resting, params).fetchone():
         return "cancelled"
     if conn.execute(Q.request_cancel, params).fetchone() is None:
@@ -169,22 +191,44 @@ def cancel(conn: Conn, run_id: str, reason: str) -> str:
     return "cancelled" if conn.execute(Q.cancel_resting, params).fetchone() else "running"
 
 
-def pause(conn: Conn, run_id: str, reason: str) -> None:
-    """ready | waiting -> paused.  Decisions made meanwhile are kept."""
-    if conn.execute(Q.pause, {"run_id": run_id, "reason": reason}).fetchone() is None:
-        raise RunMoved(run_id, "pause", get_run(conn, run_id).status)
+def pause(conn: AnyConn, run_id: str, reason: str) -> str:
+    """ready | waiting -> paused, at once; running -> paused by the owner at its next step.
+
+    Returns the status after the request: "paused", or "running".  Decisions made meanwhile are kept.
+    """
+    params = {"run_id": run_id, "reason": check_note(reason, path="reason")}
+    if conn.execute(Q.pause_resting, params).fetchone():
+        return "paused"
+    asked = conn.execute(Q.request_pause, params).fetchone() is not None
+    # As in `cancel`: it may have come to rest between the statements.
+    if conn.execute(Q.pause_resting, params).fetchone():
+        return "paused"
+    run = get_run(conn, run_id)
+    if asked and run.status in ("running", "paused"):
+        return run.status
+    raise RunMoved(run_id, "pause", run.status)
 
 
-def make_ready(conn: Conn, run_id: str, verb: str, by: str | None = None) -> None:
-    """failed -> ready (retry), quarantined -> ready (release), paused -> ready (resume)."""
+def make_ready(conn: AnyConn, run_id: str, verb: str, by: str | None = None) -> str:
+    """failed -> ready (retry), quarantined -> ready (release), paused -> ready (resume).
+
+    Returns the status after it: "ready", or for a pause that was asked for and taken back in time the
+    one the run has ("running").
+    """
     origins, event = {
         "retry": (["failed"], "retried"),
         "release": (["quarantined"], "released"),
         "resume": (["paused"], "resumed"),
     }[verb]
-    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": by}
-    if conn.execute(Q.make_ready, params).fetchone() is None:
-        raise RunMoved(run_id, verb, get_run(conn, run_id).status)
+    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": check_note(by, path="by")}
+    if conn.execute(Q.make_ready, params).fetchone():
+        return "ready"
+    # Its owner may pause it between these two statements; then the third finds it paused.
+    if verb == "resume" and conn.execute(Q.withdraw_pause, params).fetchone():
+        return get_run(conn, run_id).status
+    if verb == "resume" and conn.execute(Q.make_ready, params).fetchone():
+        return "ready"
+    raise RunMoved(run_id, verb, get_run(conn, run_id).status)
 
 
 def _one(conn: AnyConn, query: bytes, params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,6 +19,8 @@ STATUSES: Final[tuple[Status, ...]] = (
     "cancelled",
     "quarantined",
 )
+EFFECT_STATUSES: Final = ("pending", "sent", "confirmed", "failed")
+APPROVAL_STATUSES: Final = ("open", "approved", "rejected", "expired", "cancelled")
 TERMINAL: Final[frozenset[Status]] = frozenset({"finished", "failed", "cancelled"})
 
 ARROWS: Final[dict[str, tuple[frozenset[Status], Status]]] = {

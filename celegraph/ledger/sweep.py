@@ -19,6 +19,13 @@ from celegraph.ledger.queries import load
 
 Q = load("sweep")
 
+# How an owner that holds its lock is known to hang, and how that is told.
+_HANGS = {
+    "beatless": "its process did not beat for a lease",
+    "loopless": "its event loop was not seen for hang_after",
+    "silent": "its agent's heartbeat was overdue",
+}
+
 
 @dataclass
 class SweepReport:
@@ -46,7 +53,7 @@ def sweep_once(
     """Recover runs whose owner is gone, wake runs with an answer, and name the runs to ring.
 
     `started`: a worker has just come up, so runs waiting for other code get another look.
-    `queued`: how many doorbells lie in the queue (None: unknown); asked only when one seems lost.
+    `queued`: how many messages lie in the queue (None: unknown); asked only when one seems lost.
     """
     report = SweepReport()
     _recover_dead(conn, config, limit, report)
@@ -61,10 +68,10 @@ def sweep_once(
     for row in conn.execute(Q.cancelling, {"limit": limit}).fetchall():
         if conn.execute(load("runs").cancel_resting, row).fetchone():
             report.cancelled.append(row["run_id"])
+    conn.execute(Q.pause_requested, {"limit": limit})
     # Booked last, so that what was just made ready is rung by this very sweep.
-    room = _room(conn, limit, queued)
-    report.ring = _ids(conn.execute(Q.due_rings, {"limit": limit, "room": room}).fetchall())
-    report.ring += _lost(conn, limit, queued)
+    report.ring = _ids(conn.execute(Q.due_rings, {"limit": limit}).fetchall())
+    report.ring += _unanswered(conn, limit, queued)
     record_tick(conn, "sweep", report.counts())
     return report
 
@@ -86,44 +93,35 @@ def _recover_page(conn: Conn, candidates: Sequence[Mapping[str, Any]], report: S
         holder = holders.get(run["lock_key"])
         if holder is None:
             cause = "crashed"
-        elif run["beatless"] or run["loopless"]:
+        elif any(run[sign] for sign in _HANGS):
             # Fence first: when the epoch has moved, the terminated owner can do no harm on its way out.
             cause = "hung"
         else:
             continue
-        if recover(conn, run["run_id"], run["epoch"], cause) is None:
+        detail = next((said for sign, said in _HANGS.items() if run[sign]), None)
+        if recover(conn, run["run_id"], run["epoch"], cause, detail) is None:
             continue
         report.recovered.append(run["run_id"])
         if holder is not None:
             _terminate(conn, run["run_id"], run["lock_key"], holder, report)
 
 
-def _lost(conn: Conn, limit: int, queued: Callable[[], int | None]) -> list[str]:
-    """Runs whose doorbell is gone: its message died with a worker, or with the broker's memory."""
+def _unanswered(conn: Conn, limit: int, queued: Callable[[], int | None]) -> list[str]:
+    """Runs that were rung and have not begun, to be rung again.
+
+    Fewer messages in the queue than such runs: so many are lost (they died with a worker, or with the
+    broker's memory).  Otherwise once a minute, while the queue holds less than two messages for each.
+    """
     waiting = conn.execute(Q.unanswered, {"limit": limit}).fetchone()
     if waiting is None or not waiting["overdue"]:
         return []
-    depth = queued()
-    if depth is None or depth >= waiting["rung"]:
-        return []
-    return _ids(conn.execute(Q.lost_rings, {"limit": waiting["rung"] - depth}).fetchall())
-
-
-def _room(conn: Conn, limit: int, queued: Callable[[], int | None]) -> int | None:
-    """How many second doorbells the queue may get: fewer than two messages for each run that waits.
-
-    While every slot is busy for an hour each run would otherwise be rung sixty times, and workers that
-    come back would first have to read it all.
-    """
-    again = conn.execute(Q.due_again).fetchone()
-    if again is None or not again["due"]:
-        return None
-    depth = queued()
-    if depth is None:
-        return None
-    row = conn.execute(Q.rung_runs, {"limit": depth // 2 + limit + 1}).fetchone()
-    assert row is not None
-    return max(0, 2 * int(row["rung"]) - depth - 1)
+    depth, rung = queued(), int(waiting["rung"])
+    again: list[str] = []
+    if depth is not None and depth < rung:
+        again = _ids(conn.execute(Q.lost_rings, {"limit": rung - depth}).fetchall())
+    # An unknown depth is a broker that takes nothing just now.
+    room = limit if depth is None else max(0, 2 * rung - 1 - depth - len(again))
+    return again + _ids(conn.execute(Q.due_again, {"limit": limit, "room": room}).fetchall())
 
 
 def _terminate(conn: Conn, run_id: str, lock_key: int, pid: int, report: SweepReport) -> None:

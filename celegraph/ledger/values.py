@@ -21,6 +21,8 @@ from celegraph.errors import InvalidRunId, InvalidValue
 from celegraph.ledger.plain import (
     MAX_DEPTH,
     MAX_INT_BITS,
+    MAX_STORED_INT,
+    MIN_STORED_INT,
     Json,
     Walk,
     check_float,
@@ -32,6 +34,10 @@ from celegraph.ledger.plain import (
 MAX_RUN_ID = 200
 # PostgreSQL counts beyond the year 9999, Python does not: one such row, and no list with it can be read.
 MAX_SPAN = timedelta(days=36_525)
+# Characters.  Nobody reads more before an answer, and every list and notice carries them.
+MAX_PROMPT = 20_000
+MAX_NOTE = 10_000
+MAX_PERSON = 200
 
 
 def check_run_id(run_id: object) -> str:
@@ -75,6 +81,25 @@ def check_json(value: object, *, path: str) -> Json:
     return _plain(value, path)
 
 
+def check_stored_json(value: object, *, path: str) -> Json:
+    """As `check_json`, for what goes into a graph's state: LangGraph keeps no integer beyond 64 bits."""
+    return _for_state(value, path)
+
+
+def check_note(text: str | None, *, path: str) -> str | None:
+    """What a person says about what they do, or their name; `InvalidValue` when no column can hold it."""
+    if text is not None and not isinstance(text, str):
+        raise InvalidValue(path, f"is a {type(text).__name__}; pass text")
+    return None if text is None else check_text(text, path)
+
+
+def _state_leaf(value: object, path: str) -> Json:
+    plain = _plain_leaf(value, path)
+    if isinstance(plain, int) and not MIN_STORED_INT <= plain <= MAX_STORED_INT:
+        raise InvalidValue(path, "is an integer of more than 64 bits; pass it as text")
+    return plain
+
+
 def _plain_leaf(value: object, path: str) -> Json:
     if value is None or isinstance(value, bool):
         return value
@@ -107,6 +132,7 @@ def _remedy(value: object) -> str | None:
 
 
 _plain = Walk(leaf=_plain_leaf)
+_for_state = Walk(leaf=_state_leaf)
 
 
 # -- outputs ---------------------------------------------------------------------------------------

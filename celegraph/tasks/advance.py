@@ -8,11 +8,12 @@ import time
 from dataclasses import dataclass
 from signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
-from celegraph.agent.attempt import Attempt
+from celegraph.agent.attempt import LOST, Attempt
 from celegraph.agent.graphs import Graph, bind, fingerprint
 from celegraph.agent.runner import drive
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
+from celegraph.agent.stream import Stream
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
 from celegraph.ledger.db_errors import in_log, is_lost
@@ -20,10 +21,12 @@ from celegraph.ledger.outcomes import Abandoned, Failed, Outcome, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
 from celegraph.tasks import drain, hooks
-from celegraph.tasks.heart import LOST, Pulse
+from celegraph.tasks.heart import Pulse
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.settle import settle
 from celegraph.tasks.slot import NodeExited, Slot, current_slot
+from celegraph.tasks.stream.publisher import sink_of
+from celegraph.tasks.watchdog import Watchdog, watching
 
 logger = logging.getLogger("celegraph")
 
@@ -92,15 +95,14 @@ async def _advance(inst: Installation, slot: Slot, run_id: str, held: _Held) -> 
         await leases.release(pen)
         return Advanced(await leases.status(pen, run_id))
     attempt, outcome, mark = await _attempt(inst, slot, pen, held.run)
-    clean = await _leftovers(slot, attempt)
     settled = await settle(attempt, outcome, mark)
     if settled is None:
         await slot.drop_pen()
         await asyncio.to_thread(_hand_back, inst, held.run, "abandoned")
-    elif clean:
+    elif attempt.clean:
         await leases.release(pen)
     held.run = None
-    if not clean:
+    if not attempt.clean:
         slot.discard()
     if settled is None:
         return Advanced("ready", ring=True)
@@ -144,15 +146,29 @@ async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[
     attempt = Attempt(run, spec, inst.policy_of(spec), inst.config, pen, saver, asyncio.get_running_loop())
     if graph is None:
         return attempt, Waiting(problem, waits_for="code"), None
-    with slot.heart.beating(attempt) as pulse:
-        ticker = asyncio.ensure_future(_tick(slot, attempt, pulse))
+    attempt.stream = _stream(inst, run, spec)
+    with slot.heart.beating(attempt) as pulse, watching(inst.config) as watchdog:
+        driving = asyncio.create_task(drive(attempt, bind(graph, saver)))
+        ticker = asyncio.ensure_future(_tick(slot, attempt, pulse, watchdog, driving))
         try:
-            outcome = await drive(attempt, bind(graph, saver))
+            outcome = await _driven(attempt, driving)
+            # Still under the heart's beat: a call in flight may take longer than the lease.
+            attempt.clean = await _leftovers(slot, attempt, ticker)
         finally:
             ticker.cancel()
-        if attempt.drain_reason == LOST:
+        await asyncio.wait([ticker])
+        if attempt.lost:
             outcome = Abandoned(LOST)
     return attempt, outcome, fingerprint(graph)
+
+
+async def _driven(attempt: Attempt, driving: asyncio.Task[Outcome]) -> Outcome:
+    try:
+        return await driving
+    except asyncio.CancelledError:
+        if attempt.lost:
+            return Abandoned(LOST)
+        raise
 
 
 def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]:
@@ -165,18 +181,30 @@ def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]
         return Agent(graph=None), None, f"graph changed: agent {run.agent!r} is not usable here ({error})"
 
 
-async def _tick(slot: Slot, attempt: Attempt, pulse: Pulse) -> None:
-    """Proves that the loop is alive, and watches for the worker's drain."""
+def _stream(inst: Installation, run: Run, spec: Agent) -> Stream | None:
+    sink = sink_of(inst, run) if spec.streamed else None
+    return Stream(sink, spec.streamed, run.epoch) if sink is not None else None
+
+
+async def _tick(
+    slot: Slot, attempt: Attempt, pulse: Pulse, watchdog: Watchdog, driving: asyncio.Task[Outcome]
+) -> None:
+    """Proves that the loop is alive, watches for the worker's drain, and ends what is lost."""
     while True:
         pulse.loop_seen = time.monotonic()
+        watchdog.alive()
         asked = "worker drains" if drain.requested() else slot.drain_asked
         if attempt.drain_reason is None and asked is not None:
             attempt.request_drain(asked)
             slot.heart.nudge()
+        if attempt.lost and not driving.cancelling():
+            # Its node may hang for ever, and nothing that it still does would count.  Calls in flight are
+            # waited for afterwards: what they did is a fact.
+            driving.cancel()
         await asyncio.sleep(0.2)
 
 
-async def _leftovers(slot: Slot, attempt: Attempt) -> bool:
+async def _leftovers(slot: Slot, attempt: Attempt, ticker: asyncio.Future[None]) -> bool:
     """Cancel and await what the attempt started.  False: something is still alive and might write.
 
     Calls in flight are first given the time they were promised: their record is worth more than haste.
@@ -188,8 +216,8 @@ async def _leftovers(slot: Slot, attempt: Attempt) -> bool:
     deadline = time.monotonic() + _WAIT_FOR_LEFTOVERS
     while slot.executor.busy and time.monotonic() < (promised if attempt.calling else deadline):
         await asyncio.sleep(0.01)
-    mine = asyncio.current_task()
-    tasks = [t for t in asyncio.all_tasks() if t is not mine]
+    ours = (asyncio.current_task(), ticker)
+    tasks = [t for t in asyncio.all_tasks() if t not in ours]
     for task in tasks:
         task.cancel()
     if tasks:

@@ -33,7 +33,7 @@ def run_doorbell(inst: Installation, run_id: str) -> str:
         logger.debug("doorbell failed", extra={"run_id": run_id}, exc_info=True)
         raise DoorbellFailed(run_id, in_log(error)) from None
     if advanced.ring:
-        ring(inst, [run_id])
+        ring(inst, [run_id], "due again")
     return _report(run_id, advanced)
 
 
@@ -47,8 +47,14 @@ def _report(run_id: str, advanced: Advanced) -> str:
     _not_over(advanced.status)
 
 
+class RunNotOver(Exception):
+    """What Flower shows of an attempt after which its run goes on."""
+
+
 def _not_over(status: str) -> NoReturn:
-    raise Retry(f"run is {status}")
+    told = f"run is {status}"
+    # Celery's log shows the message, its events only the cause.
+    raise Retry(told, exc=RunNotOver(told))
 
 
 def start_run_body(inst: Installation, args: Sequence[Any], kwargs: Mapping[str, Any], task_id: str) -> str:

@@ -10,7 +10,8 @@ from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.runs import Event, Run
 from celegraph.tasks.installation import installation
-from celegraph.tasks.ring import ring_ready
+from celegraph.tasks.ring import ring_after_commit
+from celegraph.tasks.transactions import writing
 
 
 def get_run(run_id: str) -> Run:
@@ -53,42 +54,50 @@ def get_effect(key: str) -> Effect:
         return effects.get_effect(conn, key)
 
 
-def release_effect(key: str, *, by: str) -> None:
+def release_effect(key: str, *, by: str, connection: object = None) -> None:
     """A dead letter of the outbox is tried again.  Raises EffectNotFound if there is no such letter."""
-    with ledger(installation().config) as conn:
+    with writing(installation().config, connection) as (conn, _):
         outbox.release_dead(conn, key, by)
 
 
-def cancel_run(run_id: str, *, reason: str = "cancelled on request") -> str:
+# Each of these joins the caller's transaction: that of `connection`, or Django's open one.  Whoever is to
+# be rung is rung after its commit.
+
+
+def cancel_run(run_id: str, *, reason: str = "cancelled on request", connection: object = None) -> str:
     """Any unfinished status -> cancelled.  Returns "cancelled", or "running": the owner stops at its
     next step.  An effect in doubt stays a question to be answered.  Raises RunNotFound, RunMoved."""
-    with ledger(installation().config) as conn:
+    with writing(installation().config, connection) as (conn, _):
         return runs.cancel(conn, run_id, reason)
 
 
-def pause_run(run_id: str, *, reason: str = "paused") -> None:
-    """ready | waiting -> paused, until `resume_run`.  Raises RunNotFound, RunMoved."""
-    with ledger(installation().config) as conn:
-        runs.pause(conn, run_id, reason)
+def pause_run(run_id: str, *, reason: str = "paused", connection: object = None) -> str:
+    """Hold an unfinished run until `resume_run`; what people decide meanwhile is kept.  Returns "paused",
+    or "running": the owner stops at its next step.  Raises RunNotFound, RunMoved."""
+    with writing(installation().config, connection) as (conn, _):
+        return runs.pause(conn, run_id, reason)
 
 
-def resume_run(run_id: str, *, by: str | None = None) -> None:
-    """paused -> ready."""
-    _make_ready(run_id, "resume", by)
+def resume_run(run_id: str, *, by: str | None = None, connection: object = None) -> str:
+    """paused -> ready, or take back a pause that has not happened yet.  Returns the status: "ready", or
+    "running" when it never stopped.  Raises RunNotFound, RunMoved."""
+    return _make_ready(run_id, "resume", by, connection)
 
 
-def retry_run(run_id: str, *, by: str | None = None) -> None:
+def retry_run(run_id: str, *, by: str | None = None, connection: object = None) -> None:
     """failed -> ready; goes on from where it stands, recorded effects are not repeated."""
-    _make_ready(run_id, "retry", by)
+    _make_ready(run_id, "retry", by, connection)
 
 
-def release_run(run_id: str, *, by: str | None = None) -> None:
+def release_run(run_id: str, *, by: str | None = None, connection: object = None) -> None:
     """quarantined -> ready, with its crash count forgiven."""
-    _make_ready(run_id, "release", by)
+    _make_ready(run_id, "release", by, connection)
 
 
-def _make_ready(run_id: str, verb: str, by: str | None) -> None:
+def _make_ready(run_id: str, verb: str, by: str | None, connection: object) -> str:
     inst = installation()
-    with ledger(inst.config) as conn:
-        runs.make_ready(conn, run_id, verb, by)
-    ring_ready(inst, [run_id])
+    with writing(inst.config, connection) as (conn, after_commit):
+        status = runs.make_ready(conn, run_id, verb, by)
+        if status == "ready":
+            after_commit(lambda: ring_after_commit(inst, run_id, f"asked to {verb}"))
+    return status

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from celegraph.errors import DecisionRefused
+from celegraph.agent.actions import by_person, review_of
+from celegraph.agent.shape import checked
+from celegraph.config import Config
+from celegraph.errors import DecisionRefused, InvalidValue
 from celegraph.ledger import approvals, effects
 from celegraph.ledger.approvals import Approval
-from celegraph.ledger.borrow import borrowed
-from celegraph.ledger.canonical import decode_result, encode_result
-from celegraph.ledger.connect import AnyConn, ledger
+from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
+from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.keys import args_hash
-from celegraph.ledger.sweep import wake
-from celegraph.ledger.values import check_json
+from celegraph.ledger.plain import check_text
+from celegraph.ledger.values import MAX_NOTE, MAX_PERSON, check_stored_json
 from celegraph.tasks import transactions
-from celegraph.tasks.installation import Installation, installation
+from celegraph.tasks.installation import installation
 from celegraph.tasks.resolve import resolve_question
-from celegraph.tasks.ring import ring_ready
-
-logger = logging.getLogger("celegraph")
+from celegraph.tasks.ring import wake_and_ring
 
 _VERBS = ("approve", "reject", "edit", "answer")
 
@@ -50,63 +49,95 @@ def decide(
     note: str | None = None,
     args: Mapping[str, Any] | None = None,
     value: Any = None,
+    ref: str | None = None,
     connection: object = None,
 ) -> Decided:
     """Answer an open question: "approve", "reject", "edit" (with `args`) or "answer" (with `value`).
 
-    The first decision stands; everybody else is told what it was.  With `connection` (or inside a
-    Django transaction) it joins the caller's transaction.  Raises ApprovalNotFound, DecisionRefused.
+    The first decision stands; everybody else is told what it was.  `ref`: with "happened" as the answer to
+    a doubt, the provider's own id.  With `connection` (or inside a Django transaction) it joins the caller's
+    transaction.  Raises ApprovalNotFound, and before anything is written DecisionRefused (its `field` names
+    what is wrong) or InvalidValue.
     """
     inst = installation()
-    _check(approval_id, verb, by, args, value)
-    joined = None if connection is not None else transactions.open_transaction(inst.config)
-    if connection is not None or joined is not None:
-        target = connection if joined is None else joined.connection
-        with borrowed(target, inst.config.schema_name) as conn:
-            decided = _decide(conn, approval_id, verb, by, note, args, value)
-        if joined is not None:
-            joined.on_commit(lambda: wake_and_ring(inst, decided.approval.run_id))
-        return decided
-    with ledger(inst.config) as conn:
-        decided = _decide(conn, approval_id, verb, by, note, args, value)
-    wake_and_ring(inst, decided.approval.run_id)
+    _check(inst.config, approval_id, verb, by, note, args, value)
+    with transactions.writing(inst.config, connection) as (conn, after_commit):
+        decided = _decide(conn, inst.config, approval_id, verb, by, note, args, value, ref)
+        after_commit(lambda: wake_and_ring(inst, decided.approval.run_id))
     return decided
 
 
-def _check(approval_id: str, verb: str, by: str, args: Mapping[str, Any] | None, value: Any) -> None:
-    if verb not in _VERBS:
-        raise DecisionRefused(approval_id, f"unknown verb {verb!r}; use one of {', '.join(_VERBS)}")
-    if not by:
-        raise DecisionRefused(approval_id, "by= must name who decides")
-    if (args is not None) != (verb == "edit"):
-        raise DecisionRefused(approval_id, "args= goes with 'edit', and only with it")
-    if value is not None and verb == "reject":
-        raise DecisionRefused(approval_id, "value= goes with 'answer' or 'approve'")
-    if value is not None:
-        check_json(value, path="value")
-
-
-def _decide(
-    conn: AnyConn,
+def _check(
+    config: Config,
     approval_id: str,
     verb: str,
     by: str,
     note: str | None,
     args: Mapping[str, Any] | None,
     value: Any,
+) -> None:
+    """Whatever can be refused without looking at the question."""
+    if verb not in _VERBS:
+        raise DecisionRefused(approval_id, f"unknown verb {verb!r}; use one of {', '.join(_VERBS)}")
+    if not by or not isinstance(by, str):
+        raise DecisionRefused(approval_id, "by= must name who decides", field="by")
+    _check_text(approval_id, "by", by, MAX_PERSON)
+    _check_text(approval_id, "note", note or "", MAX_NOTE)
+    if (args is not None) != (verb == "edit"):
+        raise DecisionRefused(approval_id, "args= goes with 'edit', and only with it", field="args")
+    if args is not None and not isinstance(args, Mapping):
+        raise DecisionRefused(approval_id, f"args= is a dict, not {type(args).__name__}", field="args")
+    if value is not None and verb in ("reject", "edit"):
+        raise DecisionRefused(approval_id, "value= goes with 'answer' or 'approve'", field="value")
+    if value is not None:
+        check_size(stored_json(check_stored_json(value, path="value")), config.max_value_bytes, "value")
+
+
+def _check_text(approval_id: str, name: str, text: object, most: int) -> None:
+    if not isinstance(text, str):
+        raise DecisionRefused(approval_id, f"{name}= is text, not {type(text).__name__}", field=name)
+    if len(text) > most:
+        raise DecisionRefused(
+            approval_id, f"{name}= has {len(text)} characters, the limit is {most}", field=name
+        )
+    check_text(text, name)
+
+
+def _decide(
+    conn: AnyConn,
+    config: Config,
+    approval_id: str,
+    verb: str,
+    by: str,
+    note: str | None,
+    args: Mapping[str, Any] | None,
+    value: Any,
+    ref: str | None,
 ) -> Decided:
     asked = approvals.get_approval(conn, approval_id)
     if asked.kind == "doubt":
-        won = resolve_question(conn, asked, verb, value, by=by, note=note)
+        won = resolve_question(conn, asked, verb, value, ref=ref, by=by, note=note)
         return _what_stands(conn, approval_id, won)
-    new_args, new_hash = _edited(asked, args)
+    if ref is not None:
+        raise DecisionRefused(
+            approval_id, "ref= goes with the answer to a doubt, and only with it", field="ref"
+        )
+    status = "rejected" if verb == "reject" else "approved"
     decision: dict[str, Any] = {"verb": verb}
-    if value is not None or verb == "answer":
-        decision["value"] = value
+    new_args, new_hash = None, None
+    review = review_of(asked.args) if asked.kind == "interrupt" and asked.args_hash is None else None
+    if review is not None:
+        # Any form that such a question can get an answer in is made the one its middleware takes.
+        status, decision["value"] = by_person(approval_id, review, verb, args=args, value=value, note=note)
+        check_size(stored_json(decision["value"]), config.max_value_bytes, "value")
+    else:
+        new_args, new_hash = _edited(asked, args, config.max_value_bytes)
+        if value is not None or verb == "answer":
+            decision["value"] = value
     won = approvals.decide(
         conn,
         approval_id,
-        "rejected" if verb == "reject" else "approved",
+        status,
         decision,
         by=by,
         note=note,
@@ -116,18 +147,27 @@ def _decide(
     return _what_stands(conn, approval_id, won)
 
 
-def _edited(asked: Approval, args: Mapping[str, Any] | None) -> tuple[Any, str | None]:
-    """The edited arguments, bound anew.  They must be the asked call's own, by name."""
+def _edited(asked: Approval, args: Mapping[str, Any] | None, limit: int) -> tuple[Any, str | None]:
+    """The edited arguments, bound anew.  They must be the asked call's own, by name and by type."""
     if args is None:
         return None, None
     bound = decode_result(asked.args) if asked.args_hash is not None else None
     if not isinstance(bound, dict):
         raise DecisionRefused(asked.approval_id, "no call is bound to it, so there is nothing to edit")
-    if unknown := sorted(set(args) - set(bound)):
+    if unknown := sorted(set(map(str, args)) - set(bound)):
         known = ", ".join(sorted(bound))
-        raise DecisionRefused(asked.approval_id, f"unknown argument {unknown[0]!r} (it has: {known})")
-    merged = bound | dict(args)
-    return encode_result(merged, path="args"), args_hash(merged)
+        raise DecisionRefused(
+            asked.approval_id, f"unknown argument {unknown[0]!r} (it has: {known})", field=unknown[0]
+        )
+    try:
+        merged = bound | (checked(asked.args_schema, args) if asked.args_schema else dict(args))
+        stored = encode_result(merged, path="args")
+        check_size(stored_json(stored), limit, "args")
+        return stored, args_hash(merged)
+    except InvalidValue as problem:
+        field = problem.path.removeprefix("args.")
+        said = f"argument {field!r}: {problem.problem}"
+        raise DecisionRefused(asked.approval_id, said, field=field) from problem
 
 
 def _what_stands(conn: AnyConn, approval_id: str, won: bool) -> Decided:
@@ -137,15 +177,3 @@ def _what_stands(conn: AnyConn, approval_id: str, won: bool) -> Decided:
         return Decided(now, won)
     row = effects.get_effect(conn, key)
     return Decided(now, won, row.status, decode_result(row.result) if row.done else None)
-
-
-def wake_and_ring(inst: Installation, run_id: str) -> None:
-    """After the decision is committed: make its run ready and ring.  Only faster; the sweep is sure."""
-    try:
-        with ledger(inst.config) as conn:
-            if not wake(conn, run_id):
-                return
-        ring_ready(inst, [run_id])
-    except Exception as error:
-        # The decision is committed; failing the caller now would say that it is not.
-        logger.warning("run not woken at once", extra={"run_id": run_id, "error": type(error).__name__})

@@ -21,7 +21,7 @@ def dispatch(inst: Installation) -> DispatchReport:
     slot = current_slot(inst.config)
 
     async def work(slot: Slot) -> DispatchReport:
-        return await dispatch_once(await slot.ready_pen(), inst.config)
+        return await dispatch_once(await slot.ready_pen(), inst.config, inst.policy_for)
 
     report = slot.run(work(slot))
     _note(inst, "dispatch", report.counts())
@@ -39,7 +39,7 @@ def reconcile(inst: Installation) -> int:
     happened = slot.run(work(slot))
     with ledger(inst.config) as conn:
         ready = [run_id for run_id in dict.fromkeys(happened) if wake(conn, run_id)]
-    ring_ready(inst, ready)
+    ring_ready(inst, ready, "found by a look-up")
     _note(inst, "reconcile", {"happened": len(happened)})
     return len(happened)
 

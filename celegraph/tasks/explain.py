@@ -23,6 +23,7 @@ _OF_THE_RUN = (
     "retry_count",
     "max_crashes",
     "cancel_requested_at",
+    "pause_requested_at",
     "deadline_at",
     "created_at",
     "updated_at",
@@ -32,6 +33,7 @@ _OF_THE_RUN = (
     "worker_id",
     "beat_at",
     "draining",
+    "progress",
     "now",
 )
 
@@ -63,7 +65,8 @@ def _facts(seen: Picture) -> dict[str, Any]:
         "last_step": asdict(seen.last_step) if seen.last_step else None,
         "questions": [asdict(q) for q in seen.questions],
         "pending_effects": [asdict(p) for p in seen.pending],
-        "sweep_age_s": seen.sweep_age_s,
+        "intents": [asdict(i) for i in seen.intents],
+        "tick_ages_s": dict(seen.ages),
     }
     return {name: _plain(value) for name, value in facts.items()}
 

@@ -19,6 +19,7 @@ def check_worker(inst: Installation, pool: object) -> None:
     """Raise what makes this worker unfit.  Servers that are merely down are waited for, as Celery does."""
     _check_pool(pool)
     _check_content(inst)
+    _warn_of_spawn(inst)
     try:
         facts = check_connection(inst.app.connection_for_read())
     except BrokerUnreachable as error:
@@ -50,6 +51,15 @@ def _check_content(inst: Installation) -> None:
         raise ConfigError(
             f"this worker would drop celegraph's messages, which are JSON: accept_content is"
             f" {list(accepted)!r}; add 'json'"
+        )
+
+
+def _warn_of_spawn(inst: Installation) -> None:
+    conf: Any = inst.app.conf
+    if conf.worker_pool_start_method == "spawn" and not (conf.include or conf.imports):
+        logger.warning(
+            "worker_pool_start_method is 'spawn', and its children import only what include= names: name the"
+            " module there that calls celegraph.install, or they know none of its tasks"
         )
 
 

@@ -14,10 +14,14 @@ from celegraph.config import Config, load_config
 
 @dataclass(frozen=True)
 class Framework:
-    """Both are asked late: settings load lazily, and a test runner changes the database afterwards."""
+    """Both are asked late: settings load lazily, and a test runner changes the database afterwards.
+
+    `own_keys` stand among the options and are the door's to read.
+    """
 
     options: Callable[[], Mapping[str, object]]
     database_url: Callable[[], str]
+    own_keys: frozenset[str] = frozenset()
 
 
 _framework: list[Framework] = []
@@ -45,4 +49,6 @@ def default_database(options: Mapping[str, object]) -> str | None:
 def host_config(options: Mapping[str, object]) -> Config:
     """The checked configuration with the framework's database where none is named."""
     url = default_database(options)
-    return load_config(options if url is None else {**options, "database_url": url})
+    own = _framework[0].own_keys if _framework else frozenset()
+    ours = {key: value for key, value in options.items() if key not in own}
+    return load_config(ours if url is None else {**ours, "database_url": url})

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from celegraph.agent.runner import CANCEL
+from celegraph.agent.attempt import LOST
+from celegraph.agent.runner import CANCEL, PAUSE
 from celegraph.config import Config
 from celegraph.ledger import leases
 from celegraph.ledger.connect import Conn, connect
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from celegraph.agent.attempt import Attempt
 
 logger = logging.getLogger("celegraph")
-
-LOST = "the run has another owner"
 
 # Seconds.  Between beats the run is only read, which costs no commit: a cancellation, or another owner,
 # is noticed as fast as people expect.
@@ -40,6 +39,8 @@ class Pulse:
 
     attempt: Attempt | None = None
     loop_seen: float = field(default_factory=time.monotonic)
+    # Seconds between beats: an agent's own heartbeats are passed on often enough to be believed.
+    every: float = 10.0
 
 
 class Heart:
@@ -56,7 +57,10 @@ class Heart:
     @contextlib.contextmanager
     def beating(self, attempt: Attempt) -> Iterator[Pulse]:
         """Renew this attempt's lease for the length of the block."""
-        self._pulse = Pulse(attempt)
+        within = attempt.agent.heartbeat_within()
+        self._pulse = Pulse(attempt, every=self._pace(within))
+        if within is not None:
+            self.nudge()  # the sweep knows what was promised only from the first beat
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._beat_until_stopped, name="celegraph-heart", daemon=True
@@ -81,11 +85,14 @@ class Heart:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _beat_until_stopped(self) -> None:
+    def _pace(self, heartbeat_within: timedelta | None) -> float:
         every = self._config.beat_every.total_seconds()
-        next_beat = time.monotonic() + every
+        return every if heartbeat_within is None else min(every, heartbeat_within.total_seconds() / 3)
+
+    def _beat_until_stopped(self) -> None:
+        beaten = time.monotonic()
         while True:
-            nudged = self._nudge.wait(min(every, _LOOK_EVERY))
+            nudged = self._nudge.wait(min(self._pulse.every, _LOOK_EVERY))
             self._nudge.clear()
             if self._stopped:
                 self._drop()
@@ -95,8 +102,8 @@ class Heart:
             if attempt is None:
                 continue
             try:
-                if nudged or time.monotonic() >= next_beat:
-                    next_beat = time.monotonic() + every
+                if nudged or time.monotonic() >= beaten + pulse.every:
+                    beaten = time.monotonic()
                     self._heed(attempt, self._beat(attempt, pulse))
                 else:
                     self._heed(attempt, leases.look(self._connection(), attempt.run_id, attempt.epoch))
@@ -116,7 +123,9 @@ class Heart:
             attempt.run_id,
             attempt.epoch,
             loop_age=timedelta(seconds=time.monotonic() - pulse.loop_seen),
-            draining=attempt.drain_reason is not None,
+            draining=attempt.drain_reason not in (None, PAUSE),
+            heartbeat_due=_silent_for(attempt, pulse.every),
+            progress=attempt.progress,
         )
 
     @staticmethod
@@ -126,9 +135,23 @@ class Heart:
         elif answer.cancelled and attempt.drain_reason is None:
             logger.info("run is to be cancelled at its next step", extra={"run_id": attempt.run_id})
             attempt.request_drain(CANCEL)
+        elif answer.pausing and attempt.drain_reason is None:
+            logger.info("run is to be paused at its next step", extra={"run_id": attempt.run_id})
+            attempt.request_drain(PAUSE)
 
     def _drop(self) -> None:
         if self._conn is not None:
             with contextlib.suppress(Exception):  # it is being thrown away because it does not work
                 self._conn.close()
             self._conn = None
+
+
+def _silent_for(attempt: Attempt, every: float) -> timedelta | None:
+    """How long from now this attempt's nodes may be silent.
+
+    One beat more than was promised: what they say right after this beat is written with the next one.
+    """
+    within = attempt.agent.heartbeat_within()
+    if within is None or attempt.over:
+        return None  # when the graph has stopped, nobody is left who could speak
+    return within + timedelta(seconds=attempt.heard_at + every - time.monotonic())

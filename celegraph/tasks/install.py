@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 from celery.local import Proxy
 
-from celegraph.beat_schedule import DISPATCH, ESCALATE, RECONCILE, SWEEP, beat_schedule
+from celegraph.beat_schedule import DISPATCH, ESCALATE, PRUNE, RECONCILE, SWEEP, beat_schedule
 from celegraph.errors import ConfigError, RunFailed
 from celegraph.tasks import periodic
 from celegraph.tasks.installation import Installation, installation, remember
@@ -103,6 +103,10 @@ def _add_tasks(app: Celery, inst: Installation) -> None:
         from celegraph.tasks import dispatch
 
         dispatch.reconcile(inst)
+
+    @app.task(name=PRUNE, **_TICK_OPTIONS)
+    def prune() -> None:
+        periodic.prune(inst)
 
     @app.task(name=ESCALATE, **_TICK_OPTIONS)
     def escalate_approvals(**_: Any) -> None:

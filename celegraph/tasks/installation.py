@@ -11,13 +11,15 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from celery import Celery
 from celery.app import app_or_default
 
-from celegraph.agent.spec import Agent, ApprovalPolicy, approval_policy
+from celegraph.agent.policy import ApprovalPolicy, approval_policy, check_channels
+from celegraph.agent.spec import Agent
 from celegraph.config import Config
 from celegraph.errors import NotInstalled, UnknownAgent
 from celegraph.tasks import framework
@@ -48,9 +50,11 @@ class Installation:
         with self._lock:
             if self._options is None:
                 self._options = framework.host_options(self.app.conf.get("celegraph")) | self._overrides
-            self._config = framework.host_config(self._options)
-            approval_policy(self._config.approval)
-            return self._config
+            config = framework.host_config(self._options)
+            for agent in (None, *self.agents.values()):
+                check_channels(_policy_of(agent, config), config)
+            self._config = config
+            return config
 
     def _moved(self, config: Config) -> bool:
         # A framework's test runner moves it to another database after everything was imported; runs that
@@ -73,7 +77,11 @@ class Installation:
 
     def policy_of(self, agent: Agent) -> ApprovalPolicy:
         """The approval policy of an agent's questions that bring none of their own."""
-        return agent.approval or approval_policy(self.config.approval)
+        return _policy_of(agent, self.config)
+
+    def policy_for(self, name: str | None) -> ApprovalPolicy:
+        """The same by the agent's name; one that is not installed any more has the app's."""
+        return _policy_of(self.agents.get(name or ""), self.config)
 
     def graph(self, name: str) -> Graph:
         """The agent's compiled graph, loaded once per process."""
@@ -92,9 +100,18 @@ class Installation:
         return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident() & 0xFFFF:x}"
 
 
+def _policy_of(agent: Agent | None, config: Config) -> ApprovalPolicy:
+    default = approval_policy(config.approval)
+    own = agent.approval if agent is not None else None
+    if own is None or own.notify is not None:
+        return own or default
+    return own.model_copy(update={"notify": default.notify})
+
+
 _installations: WeakKeyDictionary[Celery, Installation] = WeakKeyDictionary()
 _latest: list[Installation] = []
 _chosen: list[Installation] = []
+_here: ContextVar[Installation | None] = ContextVar("celegraph_installation", default=None)
 
 
 def remember(installation: Installation) -> None:
@@ -130,11 +147,24 @@ def using(chosen: Installation) -> Iterator[None]:
         _chosen.remove(chosen)
 
 
+@contextmanager
+def within(chosen: Installation) -> Iterator[None]:
+    """For the length of the block the helpers called here find `chosen`: a request of one app's pages, in a
+    process that may hold several apps."""
+    token = _here.set(chosen)
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
 def installation() -> Installation:
     """The current app's installation, else the newest one.
 
     Celery's current app is per thread, and a web server's threads did not create the app.
     """
+    if (here := _here.get()) is not None:
+        return here
     if _chosen:
         return _chosen[-1]
     found = _installations.get(app_or_default())

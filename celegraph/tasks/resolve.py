@@ -8,9 +8,12 @@ from celegraph.errors import DecisionRefused, LedgerError
 from celegraph.ledger import effects
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
-from celegraph.ledger.connect import AnyConn, ledger
+from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Resolution
+from celegraph.ledger.values import check_note
+from celegraph.tasks import transactions
 from celegraph.tasks.installation import installation
+from celegraph.tasks.ring import wake_and_ring
 
 Answer = Literal["happened", "did_not_happen", "skip"]
 ANSWERS: tuple[Answer, ...] = ("happened", "did_not_happen", "skip")
@@ -44,44 +47,52 @@ def resolve_effect(
     by: str,
     note: str | None = None,
     result: Any = None,
+    connection: object = None,
 ) -> Effect:
     """A person's answer to "did it happen?"; the run goes on with it.
 
     "happened": never called again, `result` (default: `ref`) is what the agent gets.  "did_not_happen":
-    called again.  "skip": not called, the agent sees `EffectSkipped`.  Raises `NotResolvable`.
+    called again.  "skip": not called, the agent sees `EffectSkipped`.  Raises `NotResolvable`.  Joins
+    transactions as `decide` does.
     """
-    from celegraph.tasks.decide import wake_and_ring
-
     inst = installation()
-    with ledger(inst.config) as conn:
+    with transactions.writing(inst.config, connection) as (conn, after_commit):
         run_id = _resolve(conn, key, answer, ref=ref, by=by, note=note, result=result)
         effect = effects.get_effect(conn, key)
-    wake_and_ring(inst, run_id)
+        after_commit(lambda: wake_and_ring(inst, run_id, "doubt answered"))
     return effect
 
 
-def confirm_effect(key: str | None = None, *, provider_ref: str | None = None, result: Any = None) -> Effect:
+def confirm_effect(
+    key: str | None = None,
+    *,
+    provider_ref: str | None = None,
+    result: Any = None,
+    connection: object = None,
+) -> Effect:
     """The provider says that it happened (a webhook); believed at any time, also before the call's reply.
 
     `key` finds the effect, and `provider_ref` is then kept with it; without a key the reference finds it,
     once the call has returned.  `EffectNotFound` otherwise: answer the webhook with an error, so that it
     comes again.  `result` is what the agent gets if the process died before the reply; a reply that comes
-    later fills in what the webhook did not bring.
+    later fills in what the webhook did not bring.  Joins transactions as `decide` does.
     """
-    return _provider_says("confirmed", key, provider_ref, result)
+    return _provider_says("confirmed", key, provider_ref, result, None, connection)
 
 
-def fail_effect(key: str | None = None, *, provider_ref: str | None = None, reason: str) -> Effect:
+def fail_effect(
+    key: str | None = None, *, provider_ref: str | None = None, reason: str, connection: object = None
+) -> Effect:
     """The provider says that it did not happen and will not; the agent sees `EffectFailed`.
 
     `NotResolvable` when the call has returned or was confirmed: that something is taken back later is
-    another fact, for the agent's own code.
+    another fact, for the agent's own code.  Joins transactions as `decide` does.
     """
-    return _provider_says("failed", key, provider_ref, None, reason)
+    return _provider_says("failed", key, provider_ref, None, reason, connection)
 
 
 def resolve_question(
-    conn: AnyConn, asked: Approval, verb: str, value: Any, *, by: str, note: str | None
+    conn: AnyConn, asked: Approval, verb: str, value: Any, *, ref: str | None, by: str, note: str | None
 ) -> bool:
     """`decide` on a doubt: the answer is one of happened, did_not_happen, skip.  False: no longer open."""
     if verb != "answer" or value not in ANSWERS:
@@ -93,7 +104,7 @@ def resolve_question(
     if asked.status != "open":
         return False
     assert asked.idempotency_key is not None
-    _resolve(conn, asked.idempotency_key, value, ref=None, by=by, note=note, result=None, attempts=asked.ask)
+    _resolve(conn, asked.idempotency_key, value, ref=ref, by=by, note=note, result=None, attempts=asked.ask)
     return True
 
 
@@ -132,14 +143,12 @@ def _resolve(
 
 
 def _provider_says(
-    status: str, key: str | None, ref: str | None, result: Any, reason: str | None = None
+    status: str, key: str | None, ref: str | None, result: Any, reason: str | None, connection: object
 ) -> Effect:
-    from celegraph.tasks.decide import wake_and_ring
-
     inst = installation()
     if key is None and ref is None:
         raise LedgerError("give the effect's key or its provider_ref")
-    with ledger(inst.config) as conn:
+    with transactions.writing(inst.config, connection) as (conn, after_commit):
         found = key if key is not None else effects.key_of_ref(conn, ref or "")
         resolution = Resolution(
             status=status,
@@ -157,10 +166,10 @@ def _provider_says(
         effect = effects.get_effect(conn, found)
         if run_id is None and effect.status != status:
             raise NotResolvable(effect, status)
-    if run_id is not None:
-        wake_and_ring(inst, run_id)
+        if run_id is not None:
+            after_commit(lambda: wake_and_ring(inst, run_id, "doubt answered"))
     return effect
 
 
 def _provider_says_no(reason: str | None) -> dict[str, Any]:
-    return {"type": "celegraph.ProviderSaysNo", "message": reason, "final": True}
+    return {"type": "celegraph.ProviderSaysNo", "message": check_note(reason, path="reason"), "final": True}

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from celery.app.task import Task
@@ -19,6 +19,7 @@ from redis.retry import Retry
 
 from celegraph.ledger import runs
 from celegraph.ledger.connect import ledger
+from celegraph.ledger.sweep import wake
 from celegraph.tasks import queues
 from celegraph.tasks.broker import hang_up
 from celegraph.tasks.installation import Installation
@@ -51,7 +52,7 @@ def _connection(inst: Installation) -> Connection:
         host = inst.app.connection_for_write()
         half = inst.config.publish_timeout.total_seconds() / 2
         _publisher.connection = host.clone(
-            transport_options=_bounded(host, half),
+            transport_options=bounded(host, half),
             connect_timeout=half,
             # Nobody here would send any while no run is started, and RabbitMQ would hang up.
             heartbeat=0,
@@ -60,7 +61,7 @@ def _connection(inst: Installation) -> Connection:
     return _publisher.connection
 
 
-def _bounded(host: Connection, half: float) -> dict[str, Any]:
+def bounded(host: Connection, half: float) -> dict[str, Any]:
     """The host's transport options with our limits.
 
     Two halves: connecting and the command may each hang on a broker that accepts but is silent.
@@ -103,10 +104,15 @@ def _drop() -> None:
             logger.debug("broker connection did not close", extra={"error": type(error).__name__})
 
 
-def publish(inst: Installation, task: Task[Any, Any], run_id: str, agent: str | None, **options: Any) -> bool:
-    """Put one doorbell into the broker.  False when it did not take it within `publish_timeout`."""
+def publish(
+    inst: Installation, task: Task[Any, Any], run_id: str, agent: str | None, reason: str, **options: Any
+) -> bool:
+    """Put one doorbell into the broker.  False when it did not take it within `publish_timeout`.
+
+    `agent` and `reason` are for people: Flower and logs show them, nothing reads them.
+    """
+    shown = {"run_id": run_id} | ({"agent": agent} if agent else {}) | {"reason": reason}
     # What Flower, logs and events show: never anything of the customer.
-    shown = {"run_id": run_id} | ({"agent": agent} if agent else {})
     error = _send(inst, task, {"run_id": run_id}, kwargsrepr=repr(shown), **options)
     if error is not None:
         # Any failure is the same to us: the run is in PostgreSQL and the sweep will ring.
@@ -156,7 +162,7 @@ def _try_to_send(
     return None
 
 
-def ring(inst: Installation, run_ids: Sequence[str]) -> list[str]:
+def ring(inst: Installation, run_ids: Sequence[str], reason: str = "due") -> list[str]:
     """Ring these runs with fresh message ids; returns those the broker did not take.
 
     After the first failure the rest is not tried: each would cost its time limit.  With
@@ -171,19 +177,54 @@ def ring(inst: Installation, run_ids: Sequence[str]) -> list[str]:
     task = inst.app.tasks.get(RESUME)
     if task is None:
         return list(run_ids)  # an installation that knows only the database
+    agents = _agents(inst, run_ids)
     for i, run_id in enumerate(run_ids):
-        if not publish(inst, task, run_id, None):
+        if not publish(inst, task, run_id, agents.get(run_id), reason):
             return list(run_ids[i:])
     return []
 
 
-def ring_ready(inst: Installation, run_ids: Sequence[str]) -> None:
+def _agents(inst: Installation, run_ids: Sequence[str]) -> Mapping[str, str]:
+    try:
+        with ledger(inst.config) as conn:
+            return runs.agents_of(conn, run_ids)
+    except Exception as error:
+        # Only for people to read; the doorbell itself needs no database.
+        logger.debug("agents not known", extra={"error": type(error).__name__})
+        return {}
+
+
+def ring_ready(inst: Installation, run_ids: Sequence[str], reason: str = "due") -> None:
     """Ring runs that have just been made ready, and book it; what the broker did not take the sweep rings."""
-    missed = set(ring(inst, run_ids))
+    missed = set(ring(inst, run_ids, reason))
     taken = [run_id for run_id in run_ids if run_id not in missed]
     if taken:
         with ledger(inst.config) as conn:
             runs.rung(conn, taken)
+
+
+def wake_and_ring(inst: Installation, run_id: str, reason: str = "decided") -> None:
+    """After a decision or an answer is committed: make its run ready and ring."""
+
+    def wake_it() -> bool:
+        with ledger(inst.config) as conn:
+            return wake(conn, run_id)
+
+    _after_commit(inst, run_id, reason, wake_it)
+
+
+def ring_after_commit(inst: Installation, run_id: str, reason: str) -> None:
+    """After somebody's change that made the run ready is committed."""
+    _after_commit(inst, run_id, reason, lambda: True)
+
+
+def _after_commit(inst: Installation, run_id: str, reason: str, due: Callable[[], bool]) -> None:
+    try:
+        if due():
+            ring_ready(inst, [run_id], reason)
+    except Exception as error:
+        # The change is committed; failing the caller now would say that it is not.  The sweep rings.
+        logger.warning("run not woken at once", extra={"run_id": run_id, "error": type(error).__name__})
 
 
 def depth(inst: Installation) -> int | None:

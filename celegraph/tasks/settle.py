@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 
 from celegraph.agent.attempt import Attempt
+from celegraph.agent.failures import describe
 from celegraph.errors import Fenced
 from celegraph.ledger import leases
-from celegraph.ledger.leases import Settled
-from celegraph.ledger.outcomes import Abandoned, Outcome
+from celegraph.ledger.db_errors import is_bad_value
+from celegraph.ledger.leases import Settleable, Settled
+from celegraph.ledger.outcomes import Abandoned, Failed, Outcome
 
 logger = logging.getLogger("celegraph")
 
@@ -20,10 +22,20 @@ async def settle(attempt: Attempt, outcome: Outcome, fingerprint: str | None) ->
         return None
     # The answers this attempt knew are taken in, delivered or not; later ones make the run due again.
     seen = [a.approval_id for a in attempt.approvals if a.status != "open"]
-    try:
-        settled = await leases.settle(
+
+    async def write(outcome: Settleable) -> Settled:
+        return await leases.settle(
             attempt.pen, attempt.run_id, attempt.epoch, outcome, seen=seen, fingerprint=fingerprint
         )
+
+    try:
+        try:
+            settled = await write(outcome)
+        except Exception as error:
+            if not is_bad_value(error):
+                raise
+            # Too large for any column: it would be refused again after every repetition.
+            settled = await write(Failed("its outcome cannot be stored", describe(error)))
     except Fenced:
         logger.warning("run was taken over", extra={"run_id": attempt.run_id, "epoch": attempt.epoch})
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -106,7 +107,9 @@ class Slot:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run on the slot's loop.  Whatever escapes makes the slot unusable."""
         try:
-            return self.runner.run(work)
+            # In the caller's context, not in the runner's own from when it was made: what a framework keeps
+            # there (Flask's application, a tracer's span) is around the nodes as around any task.
+            return self.runner.run(work, context=contextvars.copy_context())
         except BaseException:
             self.discard()
             raise

@@ -14,7 +14,7 @@ from celegraph.ledger import runs
 from celegraph.ledger.borrow import borrowed
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.runs import Admission
-from celegraph.ledger.values import check_json, check_run_id, check_span
+from celegraph.ledger.values import check_json, check_note, check_run_id, check_span, check_stored_json
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import Installation, installation
 from celegraph.tasks.result import RunResult
@@ -59,7 +59,7 @@ def check_request(
     """Refuse bad input before anything is written or enqueued; each error says what to do."""
     spec = inst.agent(agent)
     checked_id = check_run_id(run_id if run_id is not None else str(uuid.uuid4()))
-    checked_input = check_json(input, path="input")
+    checked_input = check_stored_json(input, path="input")
     limit = parse_duration(deadline) if deadline is not None else spec.deadline_after_start()
     return Admission(
         run_id=checked_id,
@@ -70,7 +70,7 @@ def check_request(
         deadline=check_span(limit, path="deadline"),
         read_only=read_only,
         tags=_checked_tags(tags),
-        trace_parent=trace_parent,
+        trace_parent=check_note(trace_parent, path="trace_parent"),
     )
 
 
@@ -87,15 +87,9 @@ def start(inst: Installation, admission: Admission, options: Mapping[str, Any]) 
     A dead broker does not fail the call: the row is the promise, the sweep rings.
     """
     result = RunResult(admission.run_id, inst)
-    joined = transactions.open_transaction(inst.config)
-    if joined is not None:
-        with borrowed(joined.connection, inst.config.schema_name) as conn:
-            runs.admit(conn, admission)
-        joined.on_commit(lambda: _ring_first(inst, admission, options))
-        return result
-    with ledger(inst.config) as conn:
+    with transactions.writing(inst.config) as (conn, after_commit):
         runs.admit(conn, admission)
-    _ring_first(inst, admission, options)
+        after_commit(lambda: _ring_first(inst, admission, options))
     return result
 
 
@@ -113,6 +107,7 @@ def _ring_first(inst: Installation, admission: Admission, options: Mapping[str, 
         inst.app.tasks[START],
         admission.run_id,
         admission.agent,
+        "started",
         task_id=admission.run_id,
         **options,
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from celegraph.errors import CelegraphError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log
 from celegraph.ledger.sweep import last_tick
-from celegraph.tasks import drain, periodic, queues, revoke
+from celegraph.tasks import drain, periodic, queues, revoke, watchdog
 from celegraph.tasks.fitness import check_worker
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.quiet import quieten
 from celegraph.tasks.ring import tick
+from celegraph.tasks.stream.server import server_of
+from celegraph.tasks.telling import finish_telling
 
 logger = logging.getLogger("celegraph")
 
@@ -29,6 +32,8 @@ logger = logging.getLogger("celegraph")
 # processes sweep themselves.
 _SWEEP_IF_OLDER = 10.0
 _LOOK_EVERY = 5.0
+# Seconds.
+_LAST_WORDS_WITHIN = 1.0
 # Duties that call the host's functions: never here, where a slow one would hold up the sweep, so a slot is
 # asked for them.  Also where beat's ticks arrive expired because two hosts' clocks differ.
 _ASK_IF_OLDER = {"dispatch": (DISPATCH, 10.0), "reconcile": (RECONCILE, 3 * RECONCILE_EVERY)}
@@ -51,9 +56,11 @@ def connect_signals() -> None:
     for signal, handler in (
         (signals.celeryd_init, _read_command_line),
         (signals.worker_init, _init),
+        (signals.worker_process_init, watchdog.in_child),
         (signals.worker_ready, _ready),
         (signals.worker_shutting_down, _shutting_down),
         (signals.worker_shutdown, _shutdown),
+        (signals.worker_process_shutdown, _process_shutdown),
         (signals.beat_init, _beat_init),
         (signals.beat_embedded_init, _beat_init),
         (signals.task_revoked, revoke.revoked),
@@ -79,11 +86,22 @@ def _init(sender: Any, **_: Any) -> None:
     except CelegraphError as error:
         # Celery logs what a signal handler raises and starts all the same; only an exit stops it.
         raise SystemExit(f"celegraph: {error}") from error
+    _warn_of_silence(inst)
     if _command_line.chosen:
         queues.declare(inst)
     else:
         queues.consume(inst, without=_command_line.excluded)
     drain.prepare()
+    watchdog.in_main()
+
+
+def _warn_of_silence(inst: Installation) -> None:
+    talking = sorted(name for name, agent in inst.agents.items() if agent.streamed)
+    if talking and server_of(inst) is None:
+        logger.warning(
+            "nothing carries what %s would say (stream=): the broker is no Redis, set stream_url",
+            ", ".join(talking),
+        )
 
 
 def _beat_init(sender: Any, **_: Any) -> None:
@@ -145,4 +163,20 @@ class DrainStep(bootsteps.StartStopStep):
 
 def _shutdown(**_: Any) -> None:
     _pause.set()
+    _last_words()
     drain.dispose()
+    finish_telling()
+
+
+def _last_words() -> None:
+    """What this process's runs have said and is not yet sent."""
+    # Late: it brings LangGraph with it, which a process without it has no chunks to send for.
+    publisher = sys.modules.get("celegraph.tasks.stream.publisher")
+    if publisher is not None:
+        publisher.flush_all(_LAST_WORDS_WITHIN)
+
+
+def _process_shutdown(**_: Any) -> None:
+    """In a pool child that is asked to stop."""
+    _last_words()
+    finish_telling()

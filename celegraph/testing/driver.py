@@ -10,6 +10,7 @@ from typing import Any
 
 from celery import Celery
 
+from celegraph.agent.effect import NOTICE
 from celegraph.agent.spec import Agent
 from celegraph.config import parse_duration
 from celegraph.ledger import approvals, runs
@@ -139,6 +140,14 @@ class Driven:
     @property
     def effects(self) -> list[Act]:
         """Every effect of the run, in the order they were reserved; results as the agent got them."""
+        return [act for act in self._acts() if not act.tool.startswith(NOTICE)]
+
+    @property
+    def notices(self) -> list[Act]:
+        """What people were to be told about its questions; nothing is sent here."""
+        return [act for act in self._acts() if act.tool.startswith(NOTICE)]
+
+    def _acts(self) -> list[Act]:
         with ledger(self.installation.config) as conn:
             return [
                 Act(
@@ -194,8 +203,8 @@ class Driven:
         Others of the session are not woken: they have graphs of their own.
         """
         with ledger(self.installation.config) as conn:
-            for question in approvals.expire_due(conn):
-                if question.on_timeout == "cancel":
+            for question in approvals.move_due(conn):
+                if question.closed and question.silence == "cancel":
                     runs.cancel(conn, question.run_id, f"approval {question.approval_id} expired")
             wake(conn, self.run_id)
 
@@ -216,6 +225,10 @@ class Driven:
         asked = approvals.get_approval(conn, question.approval_id)
         if asked.deadline_at is None or asked.now is None:
             raise AssertionError(f"approval {asked.approval_id} has no deadline and cannot expire")
+        if asked.silence is None:
+            raise AssertionError(
+                f"approval {asked.approval_id} does not expire: silence answers nothing here"
+            )
         pass_time(conn, self.run_id, max(timedelta(0), asked.deadline_at - asked.now))
 
     def _arguments(self, plain: Plain) -> dict[str, Any]:

@@ -8,26 +8,32 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import psycopg
 import pytest
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy
 
-from celegraph import EffectCall, effect
+from celegraph import ApprovalPolicy, EffectCall, Step, effect
+from celegraph.agent.saver import Saver
+from celegraph.agent.spec import Agent
 from celegraph.ledger import effects, outbox
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Resolution
 from celegraph.tasks.dispatch import dispatch
+from celegraph.tasks.slot import current_slot
 from celegraph.testing.driver import Driver
-from tests.support.driving import connection, kinds, sweep
+from tests.support.driving import connection, kinds, sweep, taken_over
+from tests.support.dying import die, process_dies
 from tests.support.log import Log
 from tests.support.shapes import State, chain
+from tests.support.waiting import eventually
 
 
 def _mail(log: Log, tool: str, behave: Callable[[EffectCall, str], None] = lambda call, to: None) -> Any:
@@ -241,6 +247,26 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
     assert run.approvals[0].consumed_at is not None
 
 
+def test_the_doubt_about_an_intent_is_asked_under_the_agents_policy(lonely_drive: Driver, log: Log) -> None:
+    @effect("outbox-asks-by-policy")
+    def mail(call: EffectCall, to: str) -> str:
+        raise TimeoutError("no answer")
+
+    graph = chain(lambda state: mail.enqueue("ada@example.org") and None)
+    policy = ApprovalPolicy(deadline="2h", notify=[Step(to="ops", by="sms")], remind=["1h"])
+    sms = {"kind": "call", "call": "tests.support.told:tell"}
+    run = lonely_drive(Agent(graph=graph, approval=policy), {}, settings={"channels": {"sms": sms}})
+    dispatch(run.installation)
+    run.pass_time(timedelta(minutes=5))
+    dispatch(run.installation)
+
+    (question,) = run.approvals
+    assert (question.kind, question.silence) == ("doubt", None)
+    assert question.asked["agent"] == "agent"
+    assert question.deadline_at is not None
+    assert [(n.tool, n.args["what"], n.args["to"]) for n in run.notices] == [("notify:sms", "opened", "ops")]
+
+
 def test_a_look_up_that_answers_nonsense_does_not_keep_other_intents_back(
     lonely_drive: Driver, log: Log
 ) -> None:
@@ -332,3 +358,105 @@ def test_a_node_that_failed_releases_nothing_also_when_the_graph_handles_its_err
     assert run.output["seen"] == ["handled"]
     assert dispatch(run.installation).sent == 0
     assert not _mails(log)
+
+
+def test_what_an_intent_did_is_kept_when_the_dispatchers_connection_breaks_in_the_call(
+    lonely_drive: Driver, log: Log
+) -> None:
+    urls: list[str] = []
+
+    @effect("outbox-cut-off", in_doubt="ask")
+    def mail(call: EffectCall, to: str) -> str:
+        with psycopg.connect(urls[0]) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND application_name LIKE 'celegraph pen%'"
+            )
+        log(f"mail {to}")
+        return f"sent to {to}"
+
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    urls.append(run.installation.config.database_url)
+    with pytest.raises(psycopg.OperationalError):
+        dispatch(run.installation)
+    dispatch(run.installation)
+
+    assert [(e.status, e.result) for e in run.effects] == [("sent", "sent to ada@example.org")]
+    assert _mails(log) == Counter(["ada@example.org"])
+    assert run.approvals == []
+
+
+def test_a_dispatcher_whose_call_waited_for_a_free_thread_beyond_the_window_does_not_call(
+    lonely_drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mail = _mail(log, "outbox-crowded", lambda call, to: log(f"call {call.attempt}"))
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    config = run.installation.config
+    now = [0.0]
+    monkeypatch.setattr("celegraph.agent.dispatch.boot_time", lambda: now[0])
+    free = threading.Event()
+    executor = current_slot(config).executor
+    crowd = [executor.submit(free.wait) for _ in range(executor._max_workers)]
+
+    def pass_the_window() -> None:
+        eventually(lambda: run.effects[0].attempts == 1)
+        now[0] += config.call_window.total_seconds() + 1
+        free.set()
+
+    watch = threading.Thread(target=pass_the_window)
+    watch.start()
+    report = dispatch(run.installation)
+    watch.join()
+    assert all(job.result() for job in crowd)
+
+    # Claimed anew, within a window of its own.
+    assert (report.sent, report.failed) == (1, 1)
+    assert log.lines == ["call 2", "mail ada@example.org"]
+
+
+class _Fleeting(TypedDict, total=False):
+    client: Annotated[Any, UntrackedValue]
+
+
+@pytest.mark.parametrize("death", ["none", "before its writes", "after its writes"])
+def test_an_intent_of_a_last_node_whose_values_are_all_untracked_is_released_with_it(
+    lonely_drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch, death: str
+) -> None:
+    mail = _mail(log, "outbox-untracked")
+
+    def node(state: _Fleeting) -> _Fleeting:
+        log("node")
+        mail.enqueue("both@example.org")
+        if log.count("node") == 1 and death == "before its writes":
+            mail.enqueue("ghost@example.org")
+        return {"client": object()}
+
+    graph = StateGraph(_Fleeting)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    if death != "none":
+        with monkeypatch.context() as mortal:
+            write, put = AsyncPostgresSaver.aput_writes, Saver.aput
+
+            async def die_first(saver: AsyncPostgresSaver, *args: Any) -> None:
+                if log.count("node") and death == "before its writes":
+                    die()
+                await write(saver, *args)
+
+            async def die_then(saver: Saver, *args: Any) -> Any:
+                stored = await put(saver, *args)
+                if log.count("node"):
+                    die()
+                return stored
+
+            mortal.setattr(AsyncPostgresSaver, "aput_writes", die_first)
+            mortal.setattr(Saver, "aput", die_then)
+            process_dies(lambda: lonely_drive(graph, {}, run_id="untracked"))
+    run = taken_over(lonely_drive(graph, {}, run_id="untracked"))
+
+    while dispatch(run.installation).sent:
+        pass
+
+    assert run.status == "finished"
+    assert _mails(log) == Counter(["both@example.org"])
+    assert log.count("node") == (2 if death == "before its writes" else 1)

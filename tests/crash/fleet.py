@@ -26,12 +26,12 @@ Say = Callable[[str], object]
 
 class Fleet:
     """Prefork workers with two children each, the control worker and beat.  What the workers say to
-    the database passes the wire."""
+    the database passes the wire, if there is one."""
 
-    def __init__(self, scene: Scene, wire: Wire, workers: int):
+    def __init__(self, scene: Scene, wire: Wire | None, workers: int):
         self.scene = scene
         self._wire = wire
-        env = scene.env(database_url=wire.url)
+        env = scene.env(database_url=None if wire is None else wire.url)
         self._workers = [
             scene.worker(f"w{number}", queues=[scene.config.queue], env=env, start=False)
             for number in range(1, workers + 1)
@@ -58,7 +58,8 @@ class Fleet:
         return [pid for worker in self._workers for pid in worker.children()]
 
     def post(self, place: Place, run_id: str) -> Post:
-        """Wait for this run's process at this place."""
+        """Wait for this run's process at this place, on the wire."""
+        assert self._wire is not None
         return Post(place, self.scene, self._wire, run_id, self.children)
 
     def kill(self, pid: int) -> None:
@@ -67,9 +68,18 @@ class Fleet:
 
     def kill_whole(self, pid: int) -> Worker:
         """SIGKILL to the main process of this child; both children end at once.  Returns the worker."""
-        victim = next(worker for worker in self._workers if worker.pid == parent_of(pid))
+        victim = self._worker_of(pid)
         victim.kill_main()
         return victim
+
+    def kill_group(self, pid: int) -> Worker:
+        """SIGKILL to the whole process group of this child's worker.  Returns the worker."""
+        victim = self._worker_of(pid)
+        victim.kill()
+        return victim
+
+    def _worker_of(self, pid: int) -> Worker:
+        return next(worker for worker in self._workers if worker.pid == parent_of(pid))
 
 
 class Verdict(Protocol):
@@ -95,26 +105,28 @@ def run_soak(
     options = parser.parse_args()
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="celegraph-soak-")))
-        servers = _servers(stack)
+        servers = own_servers(stack)
         migrate(servers.database_url)
         wire = stack.enter_context(Wire(servers.database_url))
         scene = stack.enter_context(
             Scene(servers.database_url, servers.broker_url, directory, settings=settings, agents=agents)
         )
-        verdict = soak(scene, wire, options.kills, options.seed, _say)
-    _say(str(verdict))
+        verdict = soak(scene, wire, options.kills, options.seed, say)
+    say(str(verdict))
     return 0 if verdict.good else 1
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """A line for whoever watches."""
     # Whoever watched may have gone; the soak goes on.
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
 
-def _servers(stack: ExitStack) -> LocalServers:
+def own_servers(stack: ExitStack, *, fsync: bool = True) -> LocalServers:
+    """A PostgreSQL and a Valkey for the stack's length."""
     # Never the environment's: it might be somebody's real database.
     for name in (*DATABASE_VARIABLES, *BROKER_VARIABLES):
         os.environ.pop(name, None)
-    return stack.enter_context(LocalServers(temporary=True))
+    return stack.enter_context(LocalServers(temporary=True, fsync=fsync))

@@ -61,11 +61,11 @@ class Staged:
 
 
 @contextmanager
-def staged(*arguments: str, cwd: Path = REPOSITORY) -> Iterator[Staged]:
-    """`celegraph ARGUMENTS`; killed with everything it has started if the test fails."""
+def staged(*arguments: str, module: str = "celegraph", cwd: Path = REPOSITORY) -> Iterator[Staged]:
+    """`python -m MODULE ARGUMENTS`; killed with everything it has started if the test fails."""
     environment = {key: value for key, value in os.environ.items() if key not in _URLS}
     process = subprocess.Popen(
-        [sys.executable, "-c", "from celegraph.cli import main; main()", *arguments],
+        [sys.executable, "-m", module, *arguments],
         cwd=cwd,
         env=environment | {"PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,

@@ -18,3 +18,11 @@ def migrated(project: Project) -> Project:
     """After `manage.py migrate`."""
     project.manage("migrate", "--verbosity", "0")
     return project
+
+
+@pytest.fixture
+def site(project: Project) -> Project:
+    """The project with people, sessions and an admin, migrated."""
+    having = project.with_env(PROJECT_WITH_SITE="1")
+    having.manage("migrate", "--verbosity", "0")
+    return having

@@ -129,6 +129,20 @@ def not_on_another_database() -> dict[str, Any]:
     return _seen(run_id)
 
 
+def joins_only(alias: str) -> dict[str, bool]:
+    """For a block on each database that is rolled back: whether its run stayed."""
+    stayed = {}
+    for using in (alias, "default"):
+        run_id = uuid.uuid4().hex
+        try:
+            with transaction.atomic(using=using):
+                celegraph.start_run.delay("pack", INPUT, run_id=run_id)
+                raise Undone
+        except Undone:
+            stayed[using] = bool(_seen(run_id)["exists"])
+    return stayed
+
+
 def conflict() -> dict[str, Any]:
     """A run_id that stands for something else is refused, and the block can go on."""
     celegraph.start_run.delay("pack", INPUT, run_id="taken")

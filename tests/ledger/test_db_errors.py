@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from celegraph.ledger.connect import Conn
-from celegraph.ledger.db_errors import in_log
+from celegraph.ledger.db_errors import in_log, is_bad_value, is_lost
 
 SECRET = "4111 1111 1111 1111"
 
@@ -29,3 +29,16 @@ def test_a_lost_connection_says_what_is_the_matter() -> None:
 
     assert in_log(lost.value).startswith("OperationalError: connection")
     assert "refused" in in_log(lost.value)
+
+
+def test_a_limit_of_postgresqls_own_is_a_refused_value_and_no_lost_connection(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        conn.execute("CREATE TEMP TABLE narrow (text text PRIMARY KEY)")
+        with pytest.raises(psycopg.OperationalError) as refused:
+            conn.execute(
+                "INSERT INTO narrow SELECT string_agg(md5(n::text), '') FROM generate_series(1, 500) n"
+            )
+
+        assert is_bad_value(refused.value)
+        assert not is_lost(refused.value)
+        assert conn.execute("SELECT 1").fetchone() == (1,)

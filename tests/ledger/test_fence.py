@@ -215,3 +215,27 @@ def test_a_live_owner_is_not_recovered_and_a_request_to_cancel_reaches_it(
     with_pen(config, scenario)
     eventually(lambda: sweep_once(conn, config).recovered)
     assert runs.get_run(conn, "run-1").status == "cancelled"
+
+
+def test_a_run_that_is_cancelled_while_it_is_begun_gets_no_owner(
+    config: Config, conn: Conn, admit: Admit
+) -> None:
+    admit("run-1")
+
+    async def begin_beside_the_cancellation(pen: Pen) -> object:
+        assert await leases.try_lock(pen, "run-1")
+        return await leases.begin(pen, "run-1", "worker", config)
+
+    with ThreadPoolExecutor(1) as threads:
+        with conn.transaction():
+            runs.cancel(conn, "run-1", "in the same moment")
+            begun = threads.submit(with_pen, config, begin_beside_the_cancellation)
+            waiting = (
+                "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            with connect(config) as other:
+                eventually(lambda: other.execute(waiting).fetchone() is not None)
+        assert begun.result() is None
+    run = runs.get_run(conn, "run-1")
+
+    assert (run.status, run.epoch, run.worker_id) == ("cancelled", 0, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -10,8 +11,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from celegraph import ApprovalPolicy, ask_approval
-from celegraph.config import load_config
-from celegraph.ledger.connect import connect
+from celegraph.config import load_config, parse_duration
+from celegraph.ledger.borrow import borrowed
+from celegraph.ledger.connect import AnyConn, connect
 from celegraph.testing.database import Ledger
 from celegraph.testing.driver import Driver
 from tests.support.shapes import State, chain
@@ -40,6 +42,32 @@ def test_a_run_goes_its_way_whatever_the_database_sets_by_default(
 
     assert run.output["seen"] == ["approved"]
     assert run.approvals[0].prompt == "Zahlen? \N{MONEY BAG}"
+
+
+@pytest.mark.parametrize("lent", [False, True])
+def test_a_day_has_24_hours_in_whatever_zone_the_database_counts(database_url: str, lent: bool) -> None:
+    """F112: in Berlin the 25th of October 2026 has 25 hours; a deadline of 24 hours does not care."""
+    _set(database_url, "TimeZone", "Europe/Berlin")
+    query = b"SELECT %(noon)s::timestamptz + %(span)s::interval AS until"
+    noon = datetime.fromisoformat("2026-10-24T12:00+02:00")
+    config = load_config({"database_url": database_url})
+
+    with connect(config) as conn, psycopg.connect(database_url) as host, borrowed(host, "public") as loan:
+        target: AnyConn = loan if lent else conn
+        row = target.execute(query, {"noon": noon, "span": timedelta(hours=24)}).fetchone()
+
+    assert row is not None
+    assert row["until"].astimezone(UTC).isoformat() == "2026-10-25T10:00:00+00:00"
+
+
+@pytest.mark.parametrize("span", ["0s", "1ms", "25h", "36525d"])
+def test_a_span_reaches_the_database_exactly(database_url: str, span: str) -> None:
+    given = parse_duration(span)
+
+    with connect(load_config({"database_url": database_url})) as conn:
+        for sign in (1, -1):
+            row = conn.execute(b"SELECT %(span)s::interval AS span", {"span": sign * given}).fetchone()
+            assert row == {"span": sign * given}
 
 
 def test_our_own_connections_read_committed_and_commit_durably(database_url: str) -> None:

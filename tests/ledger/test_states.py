@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from celegraph.ledger.connect import Conn
-from celegraph.ledger.states import ARROWS, STATUSES, TERMINAL
+from celegraph.ledger.states import APPROVAL_STATUSES, ARROWS, EFFECT_STATUSES, STATUSES, TERMINAL
 
 DOC = Path(__file__).parents[2] / "docs" / "state_machine.md"
 
@@ -43,6 +43,8 @@ def test_the_chart_shows_exactly_the_arrows_of_the_code() -> None:
 def test_the_tables_checks_know_exactly_these_statuses(conn: Conn) -> None:
     assert statuses_in_check(conn, "runs_status") == set(STATUSES)
     assert statuses_in_check(conn, "runs_finished_at_iff_terminal") == set(TERMINAL)
+    assert statuses_in_check(conn, "effects_status") == set(EFFECT_STATUSES)
+    assert statuses_in_check(conn, "approvals_status") == set(APPROVAL_STATUSES)
 
 
 def test_arrows_lead_only_between_known_statuses_and_reach_all_of_them() -> None:

@@ -14,13 +14,19 @@ from typing import Any
 from celery import Celery
 
 import celegraph
+from celegraph import Agent
 
 AGENTS = "CELEGRAPH_TEST_AGENTS"
 CELERY = "CELEGRAPH_TEST_CELERY"
 
 # By name: the test's own process starts runs like a web process, without LangGraph.
 NAMES = ("retried", "awaited", "looked_up", "asked", "approved", "steps")
+HANGING = ("searching", "blocking", "starving", "paid_killing", "refused", "fifty")
+# Two seconds of silence are a hang of these.
+TALKING = ("standing", "beating")
 ODD = ("failing", "flaky", "exiting", "exiting_awaited", "eating", "eating_awaited", "killing", "deadlined")
+
+TELLING = ("telling", "told_by_many", "told_within", "told_again", "told_on_record", "told_at_length")
 
 
 def make_app(
@@ -42,9 +48,13 @@ def make_app(
         celegraph=dict(settings or {}),
     )
     app.conf.update(celery or {})
-    ours = {name: f"tests.support.graphs:{name}" for name in NAMES}
+    ours: dict[str, object] = {name: f"tests.support.graphs:{name}" for name in NAMES}
     ours |= {name: f"tests.support.odd:{name}" for name in ODD}
-    celegraph.install(app, agents=ours | dict(agents or {}))
+    ours |= {name: celegraph.Agent(graph=f"tests.support.telling:{name}", stream=True) for name in TELLING}
+    ours["reticent"] = "tests.support.telling:telling"
+    ours |= {name: f"tests.support.hanging:{name}" for name in HANGING}
+    talking = {name: Agent(graph=f"tests.support.hanging:{name}", heartbeat_timeout="2s") for name in TALKING}
+    celegraph.install(app, agents=ours | talking | dict(agents or {}))
     return app
 
 

@@ -61,6 +61,10 @@ class Gates:
         """The `number`-th arrival: the node is exactly here, in process `pid`."""
         return eventually(lambda: self.arrivals(gate, run_id)[number - 1 :], within=within)[0]
 
+    def is_closed(self, gate: str, run_id: str) -> bool:
+        """A pass of this run's node would stand still now."""
+        return any((self._closed / f"{gate} of {whose}").exists() for whose in (run_id, ANY))
+
     def pass_through(self, gate: str, run_id: str) -> None:
         """Called in a node: announce and stand still while the gate is closed."""
         closed = [self._closed / f"{gate} of {whose}" for whose in (run_id, ANY)]

@@ -6,11 +6,14 @@ Which one, the environment says (`VARIANT`); a test's own process applies `VARIA
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
+from celery import signals
 from kombu import Queue
 
+import celegraph
 from tests.support.app import make_app
 
 VARIANT = "CELEGRAPH_TEST_HOST"
@@ -40,6 +43,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
             "unacked_restore_throttle": 1,
         }
     },
+    # Its parent process has used the ledger before the pool forks.
+    "querying": {},
     "soft": {"worker_soft_shutdown_timeout": 5.0},
     "cancelling": {"worker_cancel_long_running_tasks_on_connection_loss": True},
     "jsonless": {"task_serializer": "pickle", "accept_content": ["pickle"]},
@@ -50,11 +55,18 @@ def _touch(path: str) -> None:
     Path(path).touch()
 
 
+def _query(**_: Any) -> None:
+    # Before Celery has set its logging up.
+    sys.stderr.write(f"the parent has read {len(celegraph.list_runs())} runs\n")
+
+
 def __getattr__(name: str) -> Any:
     if name != "app":
         raise AttributeError(name)
     app = make_app(os.environ["CELERY_BROKER_URL"])
     app.conf.update(VARIANTS[os.environ.get(VARIANT, "plain")])
     app.task(name="shop.touch", shared=False)(_touch)
+    if os.environ.get(VARIANT) == "querying":
+        signals.worker_init.connect(_query, weak=False)
     globals()["app"] = app
     return app

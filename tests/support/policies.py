@@ -7,6 +7,7 @@ A tool for each policy and colour: a dispatcher performs intents by the tool's n
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import Callable
 from typing import Any, Literal
@@ -15,6 +16,7 @@ import httpx
 from langchain_core.runnables import RunnableConfig
 
 from celegraph import EffectCall, Happened, NotHappened, effect
+from tests.support.aiming import aiming
 from tests.support.gates import gates_of_process
 from tests.support.graphs import PROVIDER, Node, State, chain, enter, paying, step
 
@@ -27,15 +29,28 @@ AGENTS = {f"{policy}_{way}": f"tests.support.policies:{policy}_{way}" for policy
 _TIMEOUT = 3.0
 
 
-def _call(call: EffectCall, run_id: str, cents: int, path: str) -> str:
+@functools.cache
+def _client_of(pid: int) -> httpx.Client:
+    # Each request connects anew: what a request proves by failing is not blurred by an older one's socket.
+    return httpx.Client(timeout=_TIMEOUT, limits=httpx.Limits(max_keepalive_connections=0))
+
+
+def _client() -> httpx.Client:
+    """This process's; making one takes longer than all the rest of a call."""
+    return _client_of(os.getpid())
+
+
+def call_act(call: EffectCall, run_id: str, cents: int, path: str) -> str:
+    """Ask the provider to act at `path`, past the gates; returns its reference."""
     gates = gates_of_process()
     gates.pass_through("pay:call", run_id)
-    answer = httpx.post(
-        f"{os.environ[PROVIDER]}{path}",
-        json={"run_id": run_id, "cents": cents},
-        headers={"Idempotency-Key": call.key},
-        timeout=_TIMEOUT,
-    )
+    with aiming() as trace:
+        answer = _client().post(
+            f"{os.environ[PROVIDER]}{path}",
+            json={"run_id": run_id, "cents": cents},
+            headers={"Idempotency-Key": call.key},
+            extensions={"trace": trace},
+        )
     answer.raise_for_status()
     gates.pass_through("pay:acted", run_id)
     call.provider_ref = str(answer.json()["id"])
@@ -44,7 +59,7 @@ def _call(call: EffectCall, run_id: str, cents: int, path: str) -> str:
 
 def _look_up(call: EffectCall, run_id: str, cents: int) -> Happened | NotHappened:
     gates_of_process().pass_through("pay:look-up", run_id)
-    answer = httpx.get(f"{os.environ[PROVIDER]}/acts/{call.key}", timeout=_TIMEOUT)
+    answer = _client().get(f"{os.environ[PROVIDER]}/acts/{call.key}")
     if answer.status_code == 404:
         return NotHappened()
     answer.raise_for_status()
@@ -55,15 +70,16 @@ async def _look_up_awaited(call: EffectCall, run_id: str, cents: int) -> Happene
     return await asyncio.to_thread(_look_up, call, run_id, cents)
 
 
-def _declared(policy: Policy, name: str, *, awaited: bool) -> Any:
+def declared(policy: Policy, name: str, *, awaited: bool) -> Any:
+    """An effect `(run_id, cents)` under this policy; once per process, or it is two effects."""
     # Only who answers a doubt by the same key again needs a provider that heeds it.
     path = "/pay" if policy == "retry" else "/act"
 
     def pay(call: EffectCall, run_id: str, cents: int) -> str:
-        return _call(call, run_id, cents, path)
+        return call_act(call, run_id, cents, path)
 
     async def pay_awaited(call: EffectCall, run_id: str, cents: int) -> str:
-        return await asyncio.to_thread(_call, call, run_id, cents, path)
+        return await asyncio.to_thread(call_act, call, run_id, cents, path)
 
     lookup: Any = (_look_up_awaited if awaited else _look_up) if policy == "reconcile" else None
     function: Any = pay_awaited if awaited else pay
@@ -83,7 +99,7 @@ def _paying_awaiting(perform: Any) -> Node:
 
 
 def _agent(policy: Policy, way: str) -> Any:
-    perform = _declared(policy, f"{policy}_{way}", awaited=way == "async")
+    perform = declared(policy, f"{policy}_{way}", awaited=way == "async")
     makers: dict[str, Callable[[], Node]] = {
         "sync": lambda: paying(perform),
         "async": lambda: _paying_awaiting(perform),

@@ -29,10 +29,11 @@ class FakeProvider(Process):
     POST {url}/act acts at every call, whatever its key.
 
     `switch(name=value)`; a whole number n concerns the next n first calls of a key, True all:
-    `acts_then_hangs`, `acts_then_resets`, `caches_500` (it acts and says 500 for ever), `ignores_key`
-    (every call acts), `refuses_connect` (until switched off), `busy_409` (acts, answers after so many
-    seconds and says 409 to the same key meanwhile), `webhook_before_reply` (a URL that is told key and
-    ref first), `key_ttl` (seconds it remembers a key).
+    `acts_then_hangs`, `acts_then_resets`, `acts_then_500` (and knows better when asked again),
+    `caches_500` (it acts and says 500 for ever), `ignores_key` (every call acts), `refuses_connect` (until
+    switched off), `busy_409` (acts, answers after so many seconds and says 409 to the same key meanwhile),
+    `says_500` (at any call, without acting), `slow` (seconds before any call is looked at),
+    `webhook_before_reply` (a URL that is told key and ref first), `key_ttl` (seconds it remembers a key).
     """
 
     def __init__(self, directory: Path, env: Mapping[str, str]):

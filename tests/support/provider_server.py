@@ -77,6 +77,11 @@ class Client(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         key = self.headers["Idempotency-Key"]
         books = self.books
+        if slow := books.take("slow"):
+            time.sleep(float(slow))
+        if books.take("says_500"):
+            self.answer(500, {"error": "not now"})
+            return
         with books.lock:
             books.write(kind="call", key=key)
             known = self._remembered(key)
@@ -89,6 +94,7 @@ class Client(BaseHTTPRequestHandler):
             if books.take("caches_500"):
                 answer = (500, {"error": "internal"})
             known = books.known[key] = Known(body, time.monotonic(), answer)
+            fails = books.take("acts_then_500")
             hangs, resets = books.take("acts_then_hangs"), books.take("acts_then_resets")
             busy, webhook = books.take("409_while_busy"), books.take("webhook_before_reply")
             known.busy = bool(busy)
@@ -101,6 +107,8 @@ class Client(BaseHTTPRequestHandler):
             self.connection.recv(1)  # until the client hangs up
         elif resets:
             self.reset()
+        elif fails:
+            self.answer(500, {"error": "internal"})
         else:
             self.answer(*answer)
 

@@ -74,13 +74,18 @@ class Scene:
             self.app.set_current()
             stack.callback(self.app.close)
             stack.enter_context(self.provider)
-            self._conn = stack.enter_context(connect(self.config, application="test"))
+            self._stack = stack
+            self.reconnect()
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.gates.open_all()
         self._stack.close()
+
+    def reconnect(self) -> None:
+        """Another connection of this process's own, after the database was away."""
+        self._conn = self._stack.enter_context(connect(self.config, application="test"))
 
     def configure(self, **settings: str) -> None:
         """Other settings for everything that starts from now on, and for this process."""

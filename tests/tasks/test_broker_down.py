@@ -1,4 +1,4 @@
-"""F106: Redis is down, silent or frozen when a view enqueues."""
+"""F62 and F106: Redis is down, silent or frozen when a view enqueues or a decision is taken."""
 
 from __future__ import annotations
 

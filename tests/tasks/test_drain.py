@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
+from celegraph import cancel_run, decide
 from tests.support.host import APP, VARIANT
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
@@ -16,7 +18,10 @@ STEPS = ["one", "two", "three", "four", "last"]
 
 def stop_inside_a_step(scene: Scene, pool: str, number: signal.Signals, variant: str = "plain") -> str:
     """A run whose worker got the signal while its second node was at work; the worker has gone."""
-    worker = scene.worker("first", pool=pool, app=APP, env=scene.env() | {VARIANT: variant})
+    app = APP
+    if pool == "spawn":
+        pool, app = "prefork", "tests.support.spawned:app"
+    worker = scene.worker("first", pool=pool, app=app, env=scene.env() | {VARIANT: variant})
     scene.gates.close("two")
     run_id = scene.begin("steps")
     scene.gates.await_arrival("two", run_id)
@@ -36,7 +41,7 @@ def finish_elsewhere(scene: Scene, run_id: str) -> None:
     scene.await_status(run_id, "finished")
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+@pytest.mark.parametrize("pool", ["prefork", "spawn", "threads", "solo"])
 def test_sigterm_hands_the_run_back_after_the_step_and_no_step_runs_twice(scene: Scene, pool: str) -> None:
     run_id = stop_inside_a_step(scene, pool, signal.SIGTERM)
 
@@ -45,6 +50,63 @@ def test_sigterm_hands_the_run_back_after_the_step_and_no_step_runs_twice(scene:
     finish_elsewhere(scene, run_id)
     assert scene.trail.steps(run_id) == STEPS
     assert "crashed" not in scene.kinds(run_id)
+
+
+@pytest.mark.parametrize(
+    ("pool", "number"),
+    [("prefork", signal.SIGINT), ("threads", signal.SIGINT), ("threads", signal.SIGQUIT)],
+    ids=["prefork SIGINT", "threads SIGINT", "threads SIGQUIT"],
+)
+def test_other_signals_hand_the_run_back_too(scene: Scene, pool: str, number: signal.Signals) -> None:
+    run_id = stop_inside_a_step(scene, pool, number)
+
+    assert scene.trail.steps(run_id) == ["one", "two"]
+    finish_elsewhere(scene, run_id)
+    assert scene.trail.steps(run_id) == STEPS
+    assert "crashed" not in scene.kinds(run_id)
+
+
+def test_a_long_run_of_short_steps_is_with_another_worker_within_a_step(scene: Scene) -> None:
+    first = scene.worker("first", concurrency=1)
+    run_id = scene.begin("fifty")
+    eventually(lambda: "s2" in scene.trail.steps(run_id))
+    second = scene.worker("second", beat=True, concurrency=1)
+
+    first.send(signal.SIGTERM)
+    told = time.monotonic()
+    moved = eventually(lambda: [e for e in scene.trail.entries(run_id) if e.pid in second.children()])
+
+    cancel_run(run_id)
+    # Its own step's second, and what a loaded machine needs to hand it over.
+    assert moved[0].at - told < 1 + 3
+    steps = scene.trail.steps(run_id)
+    assert steps == [f"s{n}" for n in range(1, len(steps) + 1)]
+    assert (scene.run(run_id).crash_count, first.wait()) == (0, 0)
+    assert "crashed" not in scene.kinds(run_id)
+    scene.await_status(run_id, "cancelled")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--max-tasks-per-child", "1"], ["--max-memory-per-child", "1"]],
+    ids=["after one task", "over its memory"],
+)
+def test_a_child_that_is_replaced_after_its_task_costs_its_runs_nothing(
+    scene: Scene, options: list[str]
+) -> None:
+    scene.worker("w", beat=True, options=options)
+    first = scene.begin("approved")
+    question = scene.question(first)
+    scene.await_status(first, "waiting")
+
+    decide(question.approval_id, "approve", by="anna")
+    runs = [first, *(scene.begin("steps") for _ in range(4))]
+
+    for run_id in runs:
+        scene.await_status(run_id, "finished")
+        assert not {"crashed", "abandoned", "hung"} & set(scene.kinds(run_id))
+    assert len({entry.pid for entry in scene.trail.entries()}) >= 5
+    assert len(scene.provider.acts_of(first)) == 1
 
 
 def test_a_shutdown_by_remote_control_drains_too(scene: Scene) -> None:

@@ -6,6 +6,7 @@ The rows are written here as the ledger's own statements leave them; the table's
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -135,7 +136,7 @@ def test_an_unknown_run_is_said_to_be_unknown(conn: Conn) -> None:
 
 
 def test_a_run_that_was_never_rung_waits_for_the_sweep(conn: Conn) -> None:
-    assert "was admitted 0 s ago and has not started" in explained()
+    assert re.search(r"was admitted \d+ s ago and has not started", explained())
     assert "no doorbell has reached the broker yet: the next sweep rings" in explained()
 
 
@@ -245,6 +246,43 @@ def test_a_running_run_before_its_first_step_says_so(conn: Conn, holder: Conn) -
     assert "before its first step was done" in explained()
 
 
+def test_a_running_run_repeats_what_its_agent_said_last(conn: Conn, holder: Conn) -> None:
+    leased(conn, holder)
+    conn.execute("UPDATE run_leases SET progress = '\"page 3 of 12\"'")
+
+    assert "its last word: page 3 of 12" in explained()
+    assert celegraph.explain_run(RUN).facts["progress"] == "page 3 of 12"
+
+
+def test_an_agents_overdue_heartbeat_is_told_if_its_present_owner_promised_it(
+    conn: Conn, holder: Conn
+) -> None:
+    leased(conn, holder)
+    conn.execute(
+        "UPDATE run_leases SET heartbeat_due_at = now() - interval '3 minutes', heartbeat_epoch = epoch"
+    )
+
+    assert "its agent's heartbeat is overdue for 3 min: the next sweep fences it" in explained()
+    conn.execute("UPDATE run_leases SET heartbeat_epoch = epoch - 1")
+    assert "overdue" not in explained()
+
+
+def test_a_running_run_to_be_paused_says_when(conn: Conn, holder: Conn) -> None:
+    leased(conn, holder)
+    change(conn, "pause_requested_at = now(), pause_reason = 'audit'")
+
+    assert "it is paused at its next step, as asked 0 s ago" in explained()
+
+
+@pytest.mark.parametrize("status", ["ready", "waiting"])
+def test_a_resting_run_to_be_paused_waits_for_the_sweep(conn: Conn, status: str) -> None:
+    if status == "waiting":
+        waiting(conn)
+    change(conn, "pause_requested_at = now(), pause_reason = 'audit'")
+
+    assert "is to be paused, as asked 0 s ago; the next sweep holds it" in explained()
+
+
 def test_a_call_under_way_is_named(conn: Conn, holder: Conn) -> None:
     leased(conn, holder)
     pending(conn, "30 seconds")
@@ -334,7 +372,13 @@ def test_a_passed_deadline_waits_for_the_escalation(conn: Conn) -> None:
     asked(conn, "ap-1", deadline="-2 minutes")
 
     assert "deadline passed 2 min ago" in explained()
-    assert "the escalation tick on beat closes what is past its deadline" in explained()
+    assert "the escalation closes what is past its deadline, but none has ever run here" in explained()
+
+    record_tick(conn, "escalate", {})
+    assert "the next escalation closes what is past its deadline" in explained()
+
+    conn.execute("UPDATE ticks SET at = now() - interval '5 minutes' WHERE name = 'escalate'")
+    assert "but the last one was 5 min ago: start beat or a worker" in explained()
 
 
 def test_an_answer_that_nobody_took_in_yet_is_told(conn: Conn) -> None:
@@ -355,7 +399,7 @@ def test_a_changed_graph_names_the_node_and_the_ways_out(conn: Conn) -> None:
     said = explained()
 
     assert "has waited for other code for 0 s: graph changed: pay is pending" in said
-    assert "start a worker that knows the node again, or cancel it" in said
+    assert "start a worker whose code knows it again, or cancel it" in said
 
 
 def test_a_wait_without_a_question_is_not_glossed_over(conn: Conn) -> None:
@@ -375,7 +419,7 @@ def test_a_paused_run_tells_why_and_how_it_goes_on(conn: Conn) -> None:
     said = explained()
 
     assert "was paused 0 s ago (audit)" in said
-    assert "ap-1 was approved by ana, which is kept; celegraph.resume_run makes it ready" in said
+    assert "ap-1 was approved by ana, which is kept; `celegraph resume run-1` makes it ready" in said
 
 
 def test_a_quarantined_run_names_its_last_step_and_the_release(conn: Conn) -> None:
@@ -406,7 +450,9 @@ def test_a_cancelled_run_still_names_its_doubt(conn: Conn) -> None:
     pending(conn, "-1 hour")
 
     assert "was cancelled 0 s ago (customer left)" in explained()
-    assert "in doubt: effect 'refund' (call 1, key cg-1)" in explained()
+    assert (
+        "in doubt: effect 'refund' (call 1, key cg-1); `celegraph resolve cg-1 ...` settles it" in explained()
+    )
 
 
 def test_a_finished_run_tells_how_long_it_took(conn: Conn) -> None:
@@ -424,7 +470,7 @@ def test_a_resting_run_to_be_cancelled_waits_for_the_sweep(conn: Conn, status: s
         at_rest(conn, status)
     change(conn, "cancel_requested_at = now()")
 
-    assert "to be cancelled, as asked 0 s ago; the next sweep ends it" in explained()
+    assert re.search(r"to be cancelled, as asked \d+ s ago; the next sweep ends it", explained())
 
 
 def test_a_run_past_its_deadline_says_so(conn: Conn) -> None:
@@ -459,13 +505,63 @@ def test_explaining_writes_nothing_and_waits_for_nobody(conn: Conn, database_url
         assert "being written" not in explained()
 
 
+# -- enqueued effects ------------------------------------------------------------------------------
+
+
+def enqueued(
+    conn: Conn, status: str = "pending", attempts: int = 0, tries: str | None = "0", **error: Any
+) -> None:
+    """A released intent; `tries` None: nobody tries it any more."""
+    conn.execute(
+        "INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, mode, status,"
+        " attempts, error, released_at, next_try_at)"
+        " VALUES ('cg-mail', %s, 'send@1', 'mail', '#1', '', '{}', 'outbox', %s, %s, %s, now(),"
+        " now() + %s::interval)",
+        (RUN, status, attempts, json.dumps({"type": "E"} | error) if status == "failed" else None, tries),
+    )
+
+
 def test_an_intent_that_nobody_has_tried_yet_is_no_doubt(conn: Conn) -> None:
     at_rest(conn, "finished")
-    conn.execute(
-        "INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, mode, attempts)"
-        " VALUES ('cg-mail', %s, 'send@1', 'mail', '#1', '', '{}', 'outbox', 0)",
-        (RUN,),
-    )
+    enqueued(conn)
 
     assert "in doubt" not in explained()
     assert celegraph.explain_run(RUN).facts["pending_effects"] == []
+
+
+def test_an_intent_that_is_due_waits_for_the_dispatch_and_says_when_none_runs(conn: Conn) -> None:
+    at_rest(conn, "finished")
+    enqueued(conn)
+
+    assert "the dispatch makes the enqueued effect 'mail' (key cg-mail), but none has ever run" in explained()
+
+    record_tick(conn, "dispatch", {})
+    assert "the next dispatch makes the enqueued effect 'mail' (key cg-mail)." in explained()
+
+
+def test_an_intent_that_was_refused_tells_when_it_is_tried_again(conn: Conn) -> None:
+    record_tick(conn, "dispatch", {})
+    waiting(conn)
+    asked(conn, "ap-1")
+    enqueued(conn, "failed", 3, "50 seconds")
+
+    assert re.search(r"makes the enqueued effect 'mail' \(key cg-mail, tried 3 times\) in \d+ s", explained())
+
+
+def test_a_dead_letter_is_told_with_the_way_out(conn: Conn) -> None:
+    at_rest(conn, "finished")
+    enqueued(conn, "failed", 8, None)
+
+    said = explained()
+
+    assert "the enqueued effect 'mail' (key cg-mail) failed 8 times and is tried no more" in said
+    assert "celegraph.release_effect lets it be tried again" in said
+    assert celegraph.explain_run(RUN).facts["intents"][0]["tries_in_s"] is None
+
+
+@pytest.mark.parametrize("answer", ["skipped", "final"])
+def test_an_intent_that_somebody_ended_is_not_told(conn: Conn, answer: str) -> None:
+    at_rest(conn, "finished")
+    enqueued(conn, "failed", 1, None, **{answer: True})
+
+    assert "enqueued" not in explained()

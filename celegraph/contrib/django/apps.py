@@ -12,7 +12,7 @@ from celegraph.tasks import framework, hooks, transactions
 
 
 class CelegraphConfig(AppConfig):
-    """`manage.py migrate celegraph`, `manage.py check`; no models."""
+    """`manage.py migrate celegraph`, `manage.py check`, and models to read."""
 
     name = "celegraph.contrib.django"
     label = "celegraph"
@@ -23,7 +23,7 @@ class CelegraphConfig(AppConfig):
         from celegraph.contrib.django import checks
         from celegraph.contrib.django.joining import open_transaction
 
-        framework.use(framework.Framework(settings.options, settings.default_database_url))
+        framework.use(framework.Framework(settings.options, settings.ledger_database_url, settings.OWN_KEYS))
         transactions.register("django", open_transaction)
         for check in checks.ALL:
             registry.register(check, "celegraph")

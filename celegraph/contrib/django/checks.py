@@ -5,38 +5,54 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from celegraph.contrib.django.settings import ledger_config, options
+from celegraph.contrib.django.permissions import rule
+from celegraph.contrib.django.settings import ledger_alias, ledger_config, options
 from celegraph.errors import ConfigError, NotInstalled
 from celegraph.tasks.framework import default_database
 from celegraph.tasks.installation import installation
 
 
 def check_database(**_: Any) -> list[CheckMessage]:
-    """The default database must be able to hold runs, unless celegraph has one of its own."""
-    wrapper = connections[DEFAULT_DB_ALIAS]
-    if wrapper.vendor == "postgresql":
-        return []
-    name = getattr(wrapper, "display_name", wrapper.vendor)
-    if default_database(_given()) is None:
+    """The ledger's database must be able to hold runs, and had better be the application's too."""
+    try:
+        alias = ledger_alias()
+    except ImproperlyConfigured as error:
+        return [Error(str(error), hint="Name an entry of DATABASES there.", id="celegraph.E004")]
+    default, name = connections[DEFAULT_DB_ALIAS], _name_of(alias)
+    if default_database(_given()) is not None and connections[alias].vendor != "postgresql":
         return [
-            Warning(
-                f"start_run.delay() and decide() cannot join a transaction of the default database ({name}).",
-                hint="A run started in transaction.atomic() stays when the block is rolled back."
-                " Keep application and ledger in one PostgreSQL.",
-                id="celegraph.W001",
+            Error(
+                f"celegraph cannot keep runs in the {alias} database: {name} has no session locks that end"
+                " with their owner.",
+                hint=f"Set DATABASES['{alias}']['ENGINE'] to 'django.db.backends.postgresql', or give"
+                " celegraph a PostgreSQL of its own: CELERY_CELEGRAPH = {'database_url': 'postgresql://...'}"
+                " or {'database': 'an entry of DATABASES'}",
+                id="celegraph.E001",
             )
         ]
+    if default.vendor == "postgresql" and alias == DEFAULT_DB_ALIAS:
+        return []
     return [
-        Error(
-            f"celegraph cannot keep runs in the default database: {name} has no session locks that end with"
-            " their owner.",
-            hint="Set DATABASES['default']['ENGINE'] to 'django.db.backends.postgresql', or give celegraph a"
-            " PostgreSQL of its own: CELERY_CELEGRAPH = {'database_url': 'postgresql://...'}",
-            id="celegraph.E001",
+        Warning(
+            "start_run.delay() and decide() cannot join a transaction of the default database"
+            f" ({_name_of(DEFAULT_DB_ALIAS)}).",
+            hint="A run started in transaction.atomic() stays when the block is rolled back."
+            " Keep application and ledger in one PostgreSQL.",
+            id="celegraph.W001",
         )
     ]
+
+
+def check_permissions(**_: Any) -> list[CheckMessage]:
+    """A rule that cannot be imported would close every page; say so before somebody stands there."""
+    try:
+        rule()
+    except ImproperlyConfigured as error:
+        return [Error(str(error), hint="See CELERY_CELEGRAPH in the settings.", id="celegraph.E005")]
+    return []
 
 
 def check_driver(**_: Any) -> list[CheckMessage]:
@@ -59,8 +75,8 @@ def check_driver(**_: Any) -> list[CheckMessage]:
 
 def check_options(**_: Any) -> list[CheckMessage]:
     """`CELERY_CELEGRAPH` must be right; the message names the key and a likely spelling."""
-    if check_database() and default_database(_given()) is not None:
-        return []  # said by E001, in Django's words
+    if any(found.id in ("celegraph.E001", "celegraph.E004") for found in check_database()):
+        return []  # said already, in Django's words
     try:
         ledger_config()
     except ConfigError as error:
@@ -90,4 +106,9 @@ def _given() -> dict[str, object]:
         return dict(options())
 
 
-ALL = (check_database, check_driver, check_options, check_installed)
+def _name_of(alias: str) -> str:
+    wrapper = connections[alias]
+    return str(getattr(wrapper, "display_name", wrapper.vendor))
+
+
+ALL = (check_database, check_driver, check_options, check_permissions, check_installed)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 from django.apps.registry import Apps
-from django.db import DEFAULT_DB_ALIAS
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations import operations
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.state import ModelState
 
 from celegraph.agent.migrate import migrate
-from celegraph.contrib.django.settings import ledger_config
+from celegraph.contrib.django.settings import ledger_alias, ledger_config
 from celegraph.errors import SchemaMissing
 from celegraph.ledger.connect import ledger
 
@@ -21,11 +23,18 @@ logger = logging.getLogger("celegraph")
 def migrate_ledger(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Bring the ledger up to date, on a connection of its own.  Twice or in parallel is harmless.
 
-    Runs with the default database's migrations, wherever `database_url` points.
+    Runs with the migrations of `CELERY_CELEGRAPH["database"]` (else of the default database), wherever
+    `database_url` points.
     """
-    if schema_editor.connection.alias == DEFAULT_DB_ALIAS:
+    if schema_editor.connection.alias == ledger_alias():
         config = ledger_config()
         migrate(config.database_url, config.schema_name)
+
+
+def after_the_one_before(file: str) -> list[tuple[str, str]]:
+    """The dependencies of a migration: the one whose number comes before, as for the ledger's own."""
+    names = sorted(path.stem for path in Path(file).parent.glob("0*.py"))
+    return [("celegraph", names[names.index(Path(file).stem) - 1])]
 
 
 def keep_ledger(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
@@ -38,7 +47,7 @@ def keep_ledger(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 def without_migrations(using: str, **_: Any) -> None:
     """Under `pytest --no-migrations` (MIGRATION_MODULES: None) the tables are made here."""
-    if using != DEFAULT_DB_ALIAS or MigrationLoader.migrations_module("celegraph")[0] is not None:
+    if using != ledger_alias() or MigrationLoader.migrations_module("celegraph")[0] is not None:
         return
     config = ledger_config()
     try:
@@ -47,3 +56,15 @@ def without_migrations(using: str, **_: Any) -> None:
             return
     except SchemaMissing:
         migrate(config.database_url, config.schema_name)
+
+
+def read_only_models() -> list[operations.CreateModel]:
+    """The models for Django's migration state; nothing happens in the database.
+
+    Taken from the models as they are, and not frozen as usual: Django manages no table of theirs, so there
+    is no history to keep, and `makemigrations` never has anything to add for somebody's schema.
+    """
+    from celegraph.contrib.django import models
+
+    states = [ModelState.from_model(model) for model in models.ALL]
+    return [operations.CreateModel(s.name, list(s.fields.items()), s.options) for s in states]

@@ -1,7 +1,12 @@
-"""Configuration out of Django's settings: `CELERY_CELEGRAPH`, and the default database as a URL."""
+"""Configuration out of Django's settings: `CELERY_CELEGRAPH`, and one of the databases as a URL.
+
+Two keys in it are the door's own: `database` names the entry of DATABASES that holds the ledger, `may` the
+function that says who may do what (see `permissions`).
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +20,8 @@ from celegraph.ledger.url import database_url
 from celegraph.tasks.framework import host_config, host_options
 from celegraph.tasks.installation import installation
 
+OWN_KEYS = frozenset({"database", "may"})
+
 
 def options() -> Mapping[str, object]:
     """`CELERY_CELEGRAPH`, also for an app that is not configured with namespace="CELERY"."""
@@ -24,9 +31,24 @@ def options() -> Mapping[str, object]:
     return given or {}
 
 
-def default_database_url() -> str:
+def ledger_alias() -> str:
+    """The entry of DATABASES with the ledger's tables, which the models read."""
+    alias = options().get("database", DEFAULT_DB_ALIAS)
+    if alias not in connections.settings:
+        known = ", ".join(sorted(connections.settings))
+        raise ImproperlyConfigured(f"CELERY_CELEGRAPH['database'] is {alias!r}; DATABASES has {known}")
+    return str(alias)
+
+
+def ledger_schema() -> str:
+    """The PostgreSQL schema of the tables; read while Django loads models, so nothing else is checked yet."""
+    given = options().get("schema") or os.environ.get("CELEGRAPH_SCHEMA")
+    return str(given or Config.model_fields["schema_name"].default)
+
+
+def ledger_database_url() -> str:
     """Where Django itself connects now; in tests that is the test database."""
-    wrapper = connections[DEFAULT_DB_ALIAS]
+    wrapper = connections[ledger_alias()]
     if wrapper.vendor != "postgresql":
         return f"{wrapper.vendor}://"  # which the configuration refuses, with the remedy
     # Not DATABASES: back ends of other people's may add a token or a service here.

@@ -32,5 +32,39 @@ if "PROJECT_OTHER_URL" in os.environ:
 CELERY_BROKER_URL = os.environ["PROJECT_BROKER_URL"]
 CELERY_CELEGRAPH: dict[str, Any] = {"sweep_every": "500ms"}
 
+if "PROJECT_WITH_SITE" in os.environ:
+    # What a site has that people log in to.
+    INSTALLED_APPS += [
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "django.contrib.sessions",
+        "django.contrib.messages",
+        "django.contrib.admin",
+    ]
+    MIDDLEWARE = [
+        "django.middleware.security.SecurityMiddleware",
+        "django.contrib.sessions.middleware.SessionMiddleware",
+        "django.middleware.common.CommonMiddleware",
+        "django.middleware.csrf.CsrfViewMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+    ]
+    TEMPLATES = [
+        {
+            "BACKEND": "django.template.backends.django.DjangoTemplates",
+            "APP_DIRS": True,
+            "OPTIONS": {
+                "context_processors": [
+                    "django.template.context_processors.request",
+                    "django.contrib.auth.context_processors.auth",
+                    "django.contrib.messages.context_processors.messages",
+                ]
+            },
+        }
+    ]
+    ROOT_URLCONF = "tests.django.project.urls"
+    ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
+    STATIC_URL = "/static/"
+
 DATABASES["default"].update(json.loads(os.environ.get("PROJECT_DATABASE", "{}")))
 globals().update(json.loads(os.environ.get("PROJECT_SETTINGS", "{}")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import migrations
 
-from celegraph.contrib.django.schema import keep_ledger, migrate_ledger
+from celegraph.contrib.django.schema import keep_ledger, migrate_ledger, read_only_models
 
 
 class Migration(migrations.Migration):
@@ -13,4 +13,4 @@ class Migration(migrations.Migration):
     initial = True
     atomic = False
     dependencies = ()
-    operations = (migrations.RunPython(migrate_ledger, keep_ledger),)
+    operations = (migrations.RunPython(migrate_ledger, keep_ledger), *read_only_models())

@@ -16,11 +16,21 @@ DELETE FROM checkpoint_writes w
    AND current_setting('celegraph.fence', true) = (
        SELECT run_id || ':' || epoch FROM run_leases WHERE run_id = %(run_id)s FOR SHARE);
 
--- name: called_tasks
--- The @tasks that wrote into this checkpoint.  Their path holds the path of the task that called them.
+-- name: forget_writers
+-- What the tasks left behind that wrote a value which no checkpoint can hold: they run again, and what they
+-- did is in the ledger.  Without this every repetition would apply the same writes and fail the same way.
+DELETE FROM checkpoint_writes w
+ WHERE w.thread_id = %(run_id)s AND w.checkpoint_ns = %(namespace)s AND w.checkpoint_id = %(checkpoint_id)s
+   AND EXISTS (SELECT FROM checkpoint_writes v
+                WHERE v.thread_id = w.thread_id AND v.checkpoint_ns = w.checkpoint_ns
+                  AND v.checkpoint_id = w.checkpoint_id AND v.task_id = w.task_id AND v.channel = %(channel)s)
+   AND current_setting('celegraph.fence', true) = (
+       SELECT run_id || ':' || epoch FROM run_leases WHERE run_id = %(run_id)s FOR SHARE);
+
+-- name: paths_of_tasks
+-- The tasks that wrote into this checkpoint.  A @task's path holds the path of the task that called it.
 SELECT DISTINCT task_id, task_path FROM checkpoint_writes
- WHERE thread_id = %(run_id)s AND checkpoint_ns = '' AND checkpoint_id = %(checkpoint_id)s
-   AND starts_with(task_path, '~__pregel_push, ~');
+ WHERE thread_id = %(run_id)s AND checkpoint_ns = '' AND checkpoint_id = %(checkpoint_id)s;
 
 -- name: retries_so_far
 -- Read again at the failure: a checkpoint written in this attempt has forgiven the earlier ones.

@@ -11,14 +11,16 @@ SELECT *, doubt_after <= ledger_now() AS doubt_passed,
 
 -- name: reserve
 -- (nothing) -> pending: the row and the first right to call, in one commit, before the call.
--- FOR SHARE on the lease: a new epoch waits for this row or refuses it.
+-- FOR SHARE on the lease: a new epoch waits for this row or refuses it.  A run that has become read-only
+-- under its owner (a question expired) gets no row either.
 WITH lease AS (
-    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+    SELECT l.epoch, r.read_only FROM run_leases l JOIN runs r USING (run_id)
+     WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s FOR SHARE OF l
 ), effect AS (
     INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, owner, doubt_after)
     SELECT %(key)s, %(run_id)s, %(step)s, %(tool)s, %(slot)s, %(args_hash)s, %(args)s::jsonb, %(owner)s,
            ledger_now() + %(horizon)s::interval
-      FROM lease
+      FROM lease WHERE NOT read_only
     ON CONFLICT DO NOTHING
     RETURNING *
 ), event AS (
@@ -26,19 +28,20 @@ WITH lease AS (
     SELECT %(run_id)s, %(epoch)s, 'effect reserved', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
            'step', %(step)s::text, 'slot', %(slot)s::text) FROM effect
 )
-SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
+SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT read_only FROM lease) AS read_only, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: reserve_approved
 -- The same for an effect that requires an approval: an approved, unused approval that binds this tool
 -- and these arguments is used up in the same statement.  No approval: no row, no call.
 WITH lease AS (
-    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+    SELECT l.epoch, r.read_only FROM run_leases l JOIN runs r USING (run_id)
+     WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s FOR SHARE OF l
 ), approval AS (
     UPDATE approvals SET effect_key = %(key)s
      WHERE approval_id = (
            SELECT approval_id FROM approvals a, lease
             WHERE a.run_id = %(run_id)s AND a.tool = %(tool)s AND a.args_hash = %(args_hash)s
-              AND a.status = 'approved' AND a.effect_key IS NULL AND a.kind <> 'doubt'
+              AND NOT lease.read_only AND a.status = 'approved' AND a.effect_key IS NULL AND a.kind <> 'doubt'
               AND NOT EXISTS (SELECT FROM effects WHERE idempotency_key = %(key)s)
             ORDER BY a.decided_at LIMIT 1 FOR UPDATE OF a)
     RETURNING approval_id
@@ -54,14 +57,15 @@ WITH lease AS (
     SELECT %(run_id)s, %(epoch)s, 'effect reserved', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
            'step', %(step)s::text, 'slot', %(slot)s::text, 'approval_id', approval_id) FROM effect, approval
 )
-SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
+SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT read_only FROM lease) AS read_only, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: claim
 -- pending (past its horizon) | failed -> pending, attempts + 1: the right to call once more.  Compare
 -- and set on (status, attempts): of all who read the same row, one calls.  `error` keeps what is not
 -- known of the calls before: a proof that this one did nothing says nothing about them.
 WITH lease AS (
-    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+    SELECT l.epoch, r.read_only FROM run_leases l JOIN runs r USING (run_id)
+     WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s FOR SHARE OF l
 ), effect AS (
     UPDATE effects e
        SET status = 'pending', attempts = e.attempts + 1, owner = %(owner)s,
@@ -69,7 +73,7 @@ WITH lease AS (
                         THEN coalesce(e.error, '{"type": "celegraph.NoRecord"}') END,
            doubt_after = ledger_now() + %(horizon)s::interval, updated_at = ledger_now()
       FROM lease
-     WHERE e.idempotency_key = %(key)s AND e.status = %(status)s AND e.attempts = %(attempts)s
+     WHERE NOT lease.read_only AND e.idempotency_key = %(key)s AND e.status = %(status)s AND e.attempts = %(attempts)s
        AND (e.status = 'failed' OR e.doubt_after <= ledger_now())
     RETURNING e.*
 ), event AS (
@@ -77,7 +81,7 @@ WITH lease AS (
     SELECT %(run_id)s, %(epoch)s, 'effect claimed', jsonb_build_object('key', %(key)s::text, 'tool', tool, 'attempt', attempts)
       FROM effect
 )
-SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
+SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT read_only FROM lease) AS read_only, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: record_sent
 -- pending | failed -> sent.  Not fenced: what a call has done is a fact, also when its owner lost the run,

@@ -4,13 +4,16 @@
 WITH run AS (
     UPDATE runs
        SET wake_at = wake_at - %(by)s::interval, ring_at = ring_at - %(by)s::interval,
-           rung_at = rung_at - %(by)s::interval, deadline_at = deadline_at - %(by)s::interval,
-           created_at = created_at - %(by)s::interval, updated_at = updated_at - %(by)s::interval
+           rung_at = rung_at - %(by)s::interval, pause_requested_at = pause_requested_at - %(by)s::interval,
+           deadline_at = deadline_at - %(by)s::interval,
+           created_at = created_at - %(by)s::interval, updated_at = updated_at - %(by)s::interval,
+           started_at = started_at - %(by)s::interval, finished_at = finished_at - %(by)s::interval
      WHERE run_id = %(run_id)s
 ), lease AS (
     UPDATE run_leases
        SET beat_at = beat_at - %(by)s::interval, loop_seen_at = loop_seen_at - %(by)s::interval,
-           expires_at = expires_at - %(by)s::interval
+           expires_at = expires_at - %(by)s::interval,
+           heartbeat_due_at = heartbeat_due_at - %(by)s::interval
      WHERE run_id = %(run_id)s
 ), effect AS (
     UPDATE effects

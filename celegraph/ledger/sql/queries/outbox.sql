@@ -2,13 +2,14 @@
 -- (nothing) -> pending, attempts 0: an intent.  The trigger on checkpoint_writes releases it with its
 -- node's own writes.  A later pass through the node takes an unreleased intent over.
 WITH lease AS (
-    SELECT epoch FROM run_leases WHERE run_id = %(run_id)s AND epoch = %(epoch)s FOR SHARE
+    SELECT l.epoch, r.read_only FROM run_leases l JOIN runs r USING (run_id)
+     WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s FOR SHARE OF l
 ), effect AS (
     INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, mode, attempts,
                          task_id, execution)
     SELECT %(key)s, %(run_id)s, %(step)s, %(tool)s, %(slot)s, %(args_hash)s, %(args)s::jsonb, 'outbox', 0,
            %(task_id)s, %(execution)s
-      FROM lease
+      FROM lease WHERE NOT read_only
     ON CONFLICT (idempotency_key) DO UPDATE SET task_id = excluded.task_id, execution = excluded.execution
      WHERE effects.released_at IS NULL AND effects.status = 'pending'
     RETURNING *
@@ -17,7 +18,7 @@ WITH lease AS (
     SELECT run_id, %(epoch)s, 'effect enqueued', jsonb_build_object('key', idempotency_key, 'tool', tool,
            'step', step, 'slot', slot) FROM effect
 )
-SELECT EXISTS (SELECT FROM lease) AS mine, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
+SELECT EXISTS (SELECT FROM lease) AS mine, (SELECT read_only FROM lease) AS read_only, effect.* FROM (SELECT 1) AS one LEFT JOIN effect ON true;
 
 -- name: drop_stale
 -- Intents of earlier passes through this task: the pass whose writes are about to become durable did not
@@ -62,10 +63,11 @@ RETURNING *;
 
 -- name: doubtful
 -- Intents whose last call is over or must be taken for over, and nobody knows what it did.
-SELECT *, doubt_after <= ledger_now() AS doubt_passed,
+SELECT e.*, doubt_after <= ledger_now() AS doubt_passed,
        extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s,
-       extract(epoch FROM ledger_now() - created_at)::double precision AS age_s
-  FROM effects
+       extract(epoch FROM ledger_now() - created_at)::double precision AS age_s,
+       (SELECT r.agent FROM runs r WHERE r.run_id = e.run_id) AS agent
+  FROM effects e
  WHERE mode = 'outbox' AND released_at IS NOT NULL AND next_try_at <= ledger_now()
    AND status = 'pending' AND attempts > 0 AND tool = ANY(%(tools)s)
  ORDER BY next_try_at LIMIT %(limit)s;
@@ -97,8 +99,11 @@ SELECT run_id FROM effect;
 -- name: ask
 -- The question about an intent in doubt; its run goes on meanwhile.
 WITH asked AS (
-    INSERT INTO approvals (approval_id, run_id, kind, ask, prompt, tool, args, args_hash, idempotency_key)
-    VALUES (%(approval_id)s, %(run_id)s, 'doubt', %(ask)s, %(prompt)s, %(tool)s, %(args)s::jsonb, %(args_hash)s, %(key)s)
+    INSERT INTO approvals (approval_id, run_id, kind, ask, prompt, tool, args, args_hash, idempotency_key,
+                           policy, asked, deadline_at)
+    VALUES (%(approval_id)s, %(run_id)s, 'doubt', %(ask)s, %(prompt)s, %(tool)s, %(args)s::jsonb, %(args_hash)s, %(key)s,
+            %(policy)s::jsonb, %(asked)s::jsonb,
+            coalesce(%(deadline_at)s::timestamptz, ledger_now() + make_interval(secs => %(deadline_s)s)))
     ON CONFLICT DO NOTHING
     RETURNING approval_id, run_id, tool
 )

@@ -33,16 +33,20 @@ SELECT agent, input = %(input)s::jsonb AS same FROM runs WHERE run_id = %(run_id
 UPDATE runs SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
  WHERE run_id = ANY(%(run_ids)s) AND status = 'ready' AND (wake_at IS NULL OR wake_at <= ledger_now());
 
+-- name: agents_of
+-- For the doorbells' names in Flower.
+SELECT run_id, agent FROM runs WHERE run_id = ANY(%(run_ids)s);
+
 -- name: get
 -- A run with its lease, and the database's time, by which its instants are to be read.
-SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining,
+SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining, l.progress,
        ledger_now() AS now
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE r.run_id = %(run_id)s;
 
 -- name: list
 -- The newest first; a condition that is NULL is none.
-SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining,
+SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.draining, l.progress,
        ledger_now() AS now
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE (%(status)s::text IS NULL OR r.status = %(status)s)
@@ -53,6 +57,10 @@ SELECT r.*, l.epoch, l.worker_id, l.beat_at, l.loop_seen_at, l.expires_at, l.dra
 -- name: outcome
 -- What RunResult polls: nothing wide.
 SELECT status, reason, output, error FROM runs WHERE run_id = %(run_id)s;
+
+-- name: standing
+-- What a listener polls: nothing wide.
+SELECT status FROM runs WHERE run_id = %(run_id)s;
 
 -- name: events
 -- By pages: a run that goes on for weeks has more than one answer should hold.
@@ -87,7 +95,8 @@ SELECT run_id FROM run;
 -- name: request_cancel
 -- A running run is cancelled by its owner at the next step, or by the sweep when the owner is gone.
 WITH run AS (
-    UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, ledger_now()), updated_at = ledger_now()
+    UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, ledger_now()),
+           cancel_reason = coalesce(cancel_reason, %(reason)s), updated_at = ledger_now()
      WHERE run_id = %(run_id)s AND status NOT IN ('finished', 'failed', 'cancelled')
     RETURNING run_id, status
 ), event AS (
@@ -96,16 +105,42 @@ WITH run AS (
 )
 SELECT run_id, status FROM run;
 
--- name: pause
--- ready | waiting -> paused.  Its decisions are kept; retry or resume makes it ready.
+-- name: pause_resting
+-- ready | waiting -> paused.  Its questions stay open and its decisions are kept; resume makes it ready.
 WITH run AS (
     UPDATE runs SET status = 'paused', reason = %(reason)s, waits_for = NULL, wake_at = NULL, ring_at = NULL,
+           pause_requested_at = coalesce(pause_requested_at, ledger_now()), pause_reason = %(reason)s,
            updated_at = ledger_now()
      WHERE run_id = %(run_id)s AND status IN ('ready', 'waiting')
     RETURNING run_id
 ), event AS (
     INSERT INTO run_events (run_id, kind, data)
     SELECT run_id, 'paused', jsonb_build_object('reason', %(reason)s::text) FROM run
+)
+SELECT run_id FROM run;
+
+-- name: request_pause
+-- A running run is paused by its owner at the next step, or by the sweep when the owner is gone.
+WITH run AS (
+    UPDATE runs SET pause_requested_at = coalesce(pause_requested_at, ledger_now()), pause_reason = %(reason)s,
+           updated_at = ledger_now()
+     WHERE run_id = %(run_id)s AND status = 'running'
+    RETURNING run_id
+), event AS (
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'pause requested', jsonb_build_object('reason', %(reason)s::text) FROM run
+)
+SELECT run_id FROM run;
+
+-- name: withdraw_pause
+-- The run was not paused yet: it goes on as if nobody had asked.
+WITH run AS (
+    UPDATE runs SET pause_requested_at = NULL, pause_reason = NULL, updated_at = ledger_now()
+     WHERE run_id = %(run_id)s AND status IN ('running', 'ready', 'waiting') AND pause_requested_at IS NOT NULL
+    RETURNING run_id
+), event AS (
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'pause withdrawn', jsonb_strip_nulls(jsonb_build_object('by', %(by)s::text)) FROM run
 )
 SELECT run_id FROM run;
 
@@ -116,6 +151,7 @@ WITH run AS (
     UPDATE runs
        SET status = 'ready', reason = NULL, waits_for = NULL, error = NULL, finished_at = NULL,
            crash_count = 0, hang_count = 0, retry_count = 0, wake_at = NULL,
+           pause_requested_at = NULL, pause_reason = NULL,
            ring_at = ledger_now(), rung_at = NULL, updated_at = ledger_now()
      WHERE run_id = %(run_id)s AND status = ANY(%(from_statuses)s)
     RETURNING run_id

@@ -13,7 +13,9 @@ SELECT at, report, extract(epoch FROM ledger_now() - at)::double precision AS ag
 -- the last row of this one: live runs, however many, must not hide a dead one.
 SELECT r.run_id, r.lock_key, r.updated_at, l.epoch,
        (l.expires_at <= ledger_now()) AS beatless,
-       (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless
+       (l.loop_seen_at <= ledger_now() - %(hang_after)s::interval) AS loopless,
+       -- Only as its present owner has promised it.
+       coalesce(l.heartbeat_epoch = l.epoch AND l.heartbeat_due_at <= ledger_now(), false) AS silent
   FROM runs r JOIN run_leases l USING (run_id)
  WHERE r.status = 'running'
    AND (%(after_at)s::timestamptz IS NULL OR (r.updated_at, r.run_id) > (%(after_at)s, %(after_id)s))
@@ -64,7 +66,8 @@ WITH due AS (
     SELECT a.run_id
       FROM approvals a JOIN runs r USING (run_id)
      WHERE a.status <> 'open' AND a.consumed_at IS NULL
-       AND (r.status = 'waiting' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
+       -- An answer does not bring the code a run waits for; it is kept until that is there.
+       AND (r.status = 'waiting' AND r.waits_for <> 'code' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
      ORDER BY a.decided_at
      LIMIT %(limit)s
 ), run AS (
@@ -86,7 +89,7 @@ WITH run AS (
        SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
            ring_at = ledger_now(), updated_at = ledger_now()
      WHERE r.run_id = %(run_id)s
-       AND (r.status = 'waiting' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
+       AND (r.status = 'waiting' AND r.waits_for <> 'code' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
        AND EXISTS (SELECT FROM approvals a WHERE a.run_id = r.run_id AND a.status <> 'open' AND a.consumed_at IS NULL)
     RETURNING r.run_id
 ), event AS (
@@ -112,10 +115,26 @@ SELECT run_id FROM run;
 
 -- name: cancelling
 -- Runs at rest with a cancellation requested (the request and the settle crossed, or a deadline asked).
-SELECT run_id, CASE WHEN deadline_at <= ledger_now() THEN 'deadline passed' ELSE 'cancelled on request' END AS reason
+SELECT run_id, coalesce(cancel_reason, 'cancelled on request') AS reason
   FROM runs
  WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined')
  ORDER BY cancel_requested_at LIMIT %(limit)s;
+
+-- name: pause_requested
+-- ready | waiting -> paused: the owner that was to pause it died, or is of an older release.
+WITH due AS (
+    SELECT run_id FROM runs
+     WHERE pause_requested_at IS NOT NULL AND status IN ('ready', 'waiting') AND cancel_requested_at IS NULL
+     ORDER BY pause_requested_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), run AS (
+    UPDATE runs r SET status = 'paused', reason = r.pause_reason, waits_for = NULL, wake_at = NULL, ring_at = NULL,
+           updated_at = ledger_now()
+      FROM due WHERE r.run_id = due.run_id
+    RETURNING r.run_id, r.reason
+), event AS (
+    INSERT INTO run_events (run_id, kind, data) SELECT run_id, 'paused', jsonb_build_object('reason', reason) FROM run
+)
+SELECT run_id FROM run;
 
 -- name: past_deadline
 -- Any unfinished run whose own deadline has passed is asked to stop; its owner, or `cancelling`, does it.
@@ -125,7 +144,8 @@ WITH due AS (
        AND status NOT IN ('finished', 'failed', 'cancelled')
      ORDER BY deadline_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), run AS (
-    UPDATE runs r SET cancel_requested_at = ledger_now(), updated_at = ledger_now()
+    UPDATE runs r SET cancel_requested_at = ledger_now(), cancel_reason = 'deadline passed',
+           updated_at = ledger_now()
       FROM due WHERE r.run_id = due.run_id
     RETURNING r.run_id
 ), event AS (
@@ -153,36 +173,39 @@ UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 
   FROM due WHERE r.run_id = due.run_id
 RETURNING r.run_id;
 
--- name: due_again
--- Is a run due for another ring?  Only then it matters how many messages lie in the queue.
-SELECT EXISTS (SELECT FROM runs WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NOT NULL) AS due;
-
--- name: rung_runs
--- Ready runs that have been rung: so many doorbells may lie in the queue.  No further than matters.
-SELECT count(*) AS rung
-  FROM (SELECT FROM runs WHERE status = 'ready' AND rung_at IS NOT NULL LIMIT %(limit)s) AS waiting;
-
 -- name: due_rings
 -- Whom to ring.  The ring is booked before it is made: when publishing fails it is due again at once
--- (`unring`), when this process dies in between `lost_rings` finds it.  A run's first doorbell always; another
--- one while there is room in the queue (`room`; null: unknown), or nobody took ten minutes to come for the
--- last: whatever lies in the queue, somebody else's messages too, no run is left for ever.
-WITH due AS MATERIALIZED (
-    SELECT run_id, rung_at, ring_at FROM runs
-     WHERE status = 'ready' AND ring_at <= ledger_now()
+-- (`unring`), when this process dies in between `lost_rings` finds it.
+WITH due AS (
+    SELECT run_id FROM runs
+     WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NULL
      ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-), chosen AS (
-    SELECT run_id,
-           (rung_at IS NULL OR rung_at <= ledger_now() - interval '10 minutes' OR %(room)s::bigint IS NULL
-            OR row_number() OVER (PARTITION BY rung_at IS NULL ORDER BY ring_at) <= %(room)s::bigint) AS ring
-      FROM due
-), run AS (
-    UPDATE runs r SET rung_at = CASE WHEN c.ring THEN ledger_now() ELSE r.rung_at END,
-                      ring_at = ledger_now() + interval '60 seconds'
-      FROM chosen c WHERE r.run_id = c.run_id
-    RETURNING r.run_id, c.ring
 )
-SELECT run_id FROM run WHERE ring;
+UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
+  FROM due WHERE r.run_id = due.run_id
+RETURNING r.run_id;
+
+-- name: due_again
+-- Ready runs whose doorbell has not been answered for a minute.  `room` of them are rung again, the longest
+-- waiting first; the others' turn is in a minute, because the queue holds messages enough and nobody is
+-- answering.  After ten minutes everybody is rung: a queue that is always full of somebody else's messages
+-- must not hide a lost one for ever.
+WITH due AS MATERIALIZED (
+    SELECT run_id, ring_at, rung_at FROM runs
+     WHERE status = 'ready' AND ring_at <= ledger_now() AND rung_at IS NOT NULL
+     ORDER BY ring_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), placed AS (
+    SELECT run_id, row_number() OVER (ORDER BY ring_at) <= %(room)s
+                   OR rung_at <= ledger_now() - interval '10 minutes' AS again
+      FROM due
+), booked AS (
+    UPDATE runs r
+       SET rung_at = CASE WHEN placed.again THEN ledger_now() ELSE r.rung_at END,
+           ring_at = ledger_now() + interval '60 seconds'
+      FROM placed WHERE r.run_id = placed.run_id
+    RETURNING r.run_id, placed.again
+)
+SELECT run_id FROM booked WHERE again;
 
 -- name: unring
 -- The broker did not take these doorbells; the next sweep tries again.

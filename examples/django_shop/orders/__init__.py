@@ -1,0 +1,1 @@
+"""Orders and the claims about them."""

@@ -1,0 +1,227 @@
+"""Everything a shop runs on: PostgreSQL, Valkey, a payment provider, a mail server, workers, beat, its web.
+
+All of it stands on 127.0.0.1 with passwords of its own, ends with this process however that ends, and
+leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn, Self
+
+from celegraph.dev.errors import ServerFailed
+from celegraph.dev.home import Home
+from celegraph.dev.kept import KeptProcess, passing_directory
+from celegraph.dev.mailbox import SmtpServer, start_smtp
+from celegraph.dev.server import free_port
+from celegraph.dev.servers import LocalServers
+from examples.shop.goods import PEOPLE
+
+ROOT = Path(__file__).resolve().parents[2]
+_LOOK_EVERY = 0.5
+
+
+@dataclass(frozen=True)
+class Shop:
+    """What is particular to one of the shops; {port} stands for the web server's."""
+
+    name: str
+    app: str  # for `celery -A`
+    prepare: Sequence[Sequence[str]]  # commands that make and fill its tables
+    web: Sequence[str]
+    port: int
+    also: Mapping[str, str] = field(default_factory=dict)  # name -> path of other pages worth knowing
+
+
+class Stage:
+    """A shop's servers and processes for the length of the block.
+
+    `port` is the web server's; 0 takes any, None the shop's own if it is free.
+    """
+
+    def __init__(self, shop: Shop, *, port: int | None = None):
+        self.shop = shop
+        self.password = secrets.token_urlsafe(6)
+        self.home = Home.passing()
+        self.processes: dict[str, KeptProcess] = {}
+        self._port = _free(shop.port) if port is None else port or free_port()
+        self._servers = LocalServers(temporary=True)
+        self._stack = ExitStack()
+        self._env: dict[str, str] = {}
+        self._smtp: SmtpServer | None = None
+
+    def __enter__(self) -> Self:
+        self._stack.callback(self.home.remove)
+        try:
+            self._open()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes.values():
+            process.send(signal.SIGTERM)  # all at once; closing then waits for each
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        """Where the shop is."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def smtp(self) -> SmtpServer:
+        """The mail server; its log alone says what was delivered."""
+        assert self._smtp is not None
+        return self._smtp
+
+    @property
+    def payments_log(self) -> Path:
+        """The payment provider's log: a line per refund that was really made."""
+        return self.home.path / "provider" / "refunds.jsonl"
+
+    @property
+    def _celery(self) -> list[str]:
+        return ["-m", "celery", "-A", self.shop.app]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the shop's processes, and a second terminal, find in theirs."""
+        return dict(self._env)
+
+    def _open(self) -> None:
+        mail, keeper = passing_directory(self.home, "mail")
+        self._stack.callback(keeper.close)
+        self._stack.enter_context(self._servers)
+        self._smtp = start_smtp(mail)
+        self._stack.callback(self._smtp.stop)
+        payments = free_port()
+        self._env = self._variables(payments)
+        words = ["-m", "examples.payments.provider", "--port", str(payments)]
+        self._start("provider", [*words, "--log", str(self.payments_log)])
+        _await_port(payments)
+        for command in self.shop.prepare:
+            self._run(command)
+        self._start_workers()
+        self._start("web", [word.replace("{port}", str(self._port)) for word in self.shop.web])
+        for name in ("worker", "control"):
+            self.processes[name].await_log(" ready.")
+        _await_port(self._port)
+
+    def _start_workers(self) -> None:
+        for name, queues, slots in (("worker", "celery,celegraph", 2), ("control", "celegraph.control", 1)):
+            words = f"worker -n {name}@%h -Q {queues} --concurrency {slots} --loglevel INFO".split()
+            self._start(name, [*self._celery, *words])
+        schedule = self.home.directory("beat") / "schedule"
+        self._start("beat", [*self._celery, "beat", "--pidfile=", "--schedule", str(schedule)])
+
+    def _start(self, name: str, arguments: Sequence[str]) -> None:
+        process = KeptProcess(self.home, name)
+        self._stack.callback(process.close)
+        self.processes[name] = process
+        process.start(arguments, self._env)
+
+    def _run(self, arguments: Sequence[str]) -> None:
+        done = subprocess.run(  # noqa: S603 - the shop's own commands
+            [sys.executable, *arguments], env=self._env, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise ServerFailed(" ".join(arguments), "it failed", done.stdout + done.stderr)
+
+    def _variables(self, payments_port: int) -> dict[str, str]:
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        return {
+            **os.environ,
+            "PYTHONPATH": path,
+            "PYTHONUNBUFFERED": "1",
+            "CELERY_BROKER_URL": self._servers.broker_url,
+            "SHOP_DATABASE_URL": self._servers.database_url,
+            "SHOP_URL": self.url,
+            "SHOP_SECRET": secrets.token_urlsafe(32),
+            "SHOP_PASSWORD": self.password,
+            "SHOP_SMTP_URL": self.smtp.url,
+            "SHOP_MAIL_LOG": str(self.smtp.log),
+            "PAYMENTS_URL": f"http://127.0.0.1:{payments_port}",
+            "PAYMENTS_KEY": "local",
+        }
+
+
+def play(shop: Shop) -> NoReturn:
+    """Open the shop, say how to get in, and keep it open until Ctrl-C."""
+    # SIGINT too: a shell that starts us in the background has it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    sys.stdout.write(f"opening the {shop.name}: PostgreSQL, Valkey, mail, payments, workers, beat, web ...\n")
+    sys.stdout.flush()
+    try:
+        with Stage(shop) as stage:
+            sys.stdout.write(_how_to_get_in(stage))
+            sys.stdout.flush()
+            _watch(stage)
+    except KeyboardInterrupt:
+        sys.stdout.write("closed; nothing is left behind\n")
+        sys.exit(0)
+
+
+def _how_to_get_in(stage: Stage) -> str:
+    logins = "".join(f"\n    {p.name:<10} {stage.password}   {_does(p.rights)}" for p in PEOPLE)
+    also = "".join(f"\n  {name:<8} {stage.url}{path}" for name, path in stage.shop.also.items())
+    return (
+        f"\n  shop     {stage.url}/\n  inbox    {stage.url}/agents/{also}"
+        f"\n\n  sign in as (name, password){logins}"
+        f"\n\n  refunds  {stage.payments_log}\n  mails    {stage.smtp.log}"
+        f"\n  logs     {stage.home.path}/*/log"
+        "\n\nAsk for a refund as customer, decide as manager in another browser window."
+        "\nOrder U-1 is urgent: after 5 s the head is asked too, after 20 s it is too late."
+        "\n\nCtrl-C closes the shop.\n"
+    )
+
+
+def _does(rights: Sequence[str]) -> str:
+    if "operate" in rights:
+        return "decides, cancels, retries"
+    return "decides" if rights else "buys, and wants refunds"
+
+
+def _watch(stage: Stage) -> NoReturn:
+    ended = set[str]()
+    while True:
+        for name, process in stage.processes.items():
+            if process.pid is None and name not in ended:
+                ended.add(name)
+                sys.stdout.write(f"{name} has ended: {process.tail(3)}\n")
+                sys.stdout.flush()
+        time.sleep(_LOOK_EVERY)
+
+
+def _free(wanted: int) -> int:
+    with socket.socket() as probe:
+        # As servers do: a port in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            return free_port()
+    return wanted
+
+
+def _await_port(port: int) -> None:
+    give_up = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > give_up:
+                raise ServerFailed("server", f"nobody listens on port {port}") from None
+            time.sleep(0.02)

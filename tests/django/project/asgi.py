@@ -1,0 +1,10 @@
+"""For uvicorn."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.django.project.settings")
+application = get_asgi_application()

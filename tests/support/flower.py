@@ -1,0 +1,70 @@
+"""A real Flower beside a scene's workers, read through its HTTP API and its page's own table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from celegraph.dev.server import free_port
+from tests.support.process import Process
+from tests.support.scene import Scene
+from tests.support.workers import APP
+
+_PASSWORD = "only-for-tests"
+
+
+class Flower(Process):
+    """`celery flower` with our settings; closed to who has no password, as in production."""
+
+    def __init__(self, scene: Scene):
+        conf = scene.directory / "flowerconfig.py"
+        conf.write_text(
+            f"from celegraph.contrib.flower import *\nbasic_auth = ['me:{_PASSWORD}']\n", encoding="utf-8"
+        )
+        port = free_port()
+        self._web = httpx.Client(base_url=f"http://127.0.0.1:{port}", auth=("me", _PASSWORD), timeout=20)
+        words = ["-m", "celery", "-A", APP, "flower", "--address=127.0.0.1", f"--port={port}"]
+        super().__init__(
+            "flower", [*words, f"--conf={conf}"], log=Path(scene.directory) / "flower.log", env=scene.env()
+        )
+
+    def is_ready(self) -> bool:
+        """It serves and listens to events."""
+        return "Visit me at" in self.log and self._says("/api/workers")
+
+    def _says(self, path: str) -> bool:
+        try:
+            return self._web.get(path).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def tasks(self, run_id: str) -> list[dict[str, Any]]:
+        """The API's rows of a run's doorbells, in the order in which they came."""
+        found = [t for t in self._web.get("/api/tasks").json().values() if run_id in (t["kwargs"] or "")]
+        return sorted(found, key=lambda task: task["received"] or 0)
+
+    def rows(self, run_id: str) -> list[dict[str, Any]]:
+        """The same, as the page shows them."""
+        asked: dict[str, str | int] = {
+            "draw": 1,
+            "start": 0,
+            "length": 100,
+            "order[0][column]": 0,
+            "order[0][dir]": "asc",
+        }
+        asked["columns[0][data]"] = "received"
+        rows = self._web.get("/tasks/datatable", params=asked).json()["data"]
+        return [row for row in rows if f"run {run_id}," in row["kwargs"]]
+
+    def everything(self) -> str:
+        """All that Flower can be asked for."""
+        ids = self._web.get("/api/tasks").json()
+        paths = ["/api/tasks", "/api/workers?refresh=1", "/api/task/types", "/metrics", "/tasks", "/workers"]
+        paths += [f"/{kind}/{name}" for name in ids for kind in ("api/task/info", "task")]
+        return "\n".join(self._web.get(path).text for path in paths)
+
+    def columns(self) -> str:
+        """The heads of the page's table."""
+        return self._web.get("/tasks").text
