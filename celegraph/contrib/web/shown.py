@@ -20,9 +20,13 @@ from celegraph.ledger.values import clean_json
 
 _SHORT = 80
 
-# Controls (line ends and tabs apart), marks that turn the direction of writing, and invisible ones.
+# Controls (line ends and tabs apart), marks that turn the direction of writing, and what is invisible: soft
+# hyphens, fillers, and the tag characters in which a model's orders are smuggled past people.
 # Joiners (200C, 200D) stay: emoji and several scripts are written with them.
-_HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,11 @@ def excerpt(value: object, longest: int = 2_000) -> Excerpt:
 
 def visible(text: str) -> str:
     """The text with everything in it that cannot be seen written out."""
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
+    return _HIDDEN.sub(lambda found: _code(ord(found[0])), text.replace("\r\n", "\n"))
+
+
+def _code(point: int) -> str:
+    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
 def stored(value: object, text: str | None, cut: bool) -> Excerpt:
