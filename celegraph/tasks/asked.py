@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -40,6 +41,13 @@ def consequences(asked: Approval) -> Consequences:
         case _:
             yes, no = "the agent goes on with a yes", "the agent goes on with a no"
     return Consequences(yes, no, on_silence(asked), asked.deadline_at if asked.silence else None)
+
+
+def decided_before(asked: Approval) -> str | None:
+    """How this was decided when it was asked the last time: "approved by ada"."""
+    previous = asked.previous if isinstance(asked.previous, Mapping) else {}
+    status, by = previous.get("status"), previous.get("by")
+    return (f"{status} by {by}" if by else str(status)) if status else None
 
 
 def on_silence(asked: Approval) -> str:

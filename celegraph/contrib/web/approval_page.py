@@ -10,11 +10,12 @@ from celegraph.contrib.web.addresses import approval_id_of
 from celegraph.contrib.web.deciding import decide_by_form
 from celegraph.contrib.web.editing import edit_fields
 from celegraph.contrib.web.exchange import PageRequest, PageResponse
-from celegraph.contrib.web.question import decided_before, editable_args, full_text, must_have, subjects
+from celegraph.contrib.web.question import editable_args, full_text, must_have, subjects
 from celegraph.ledger import approvals, listing
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.connect import Conn
 from celegraph.ledger.values import MAX_NOTE
+from celegraph.tasks.asked import decided_before
 
 if TYPE_CHECKING:
     from celegraph.contrib.web.pages import Pages

@@ -61,13 +61,6 @@ def subjects(asked: Approval) -> list[Subject]:
     return [_table(asked.tool, value, _before(asked), "Before")]
 
 
-def decided_before(asked: Approval) -> str | None:
-    """How this was decided when it was asked the last time: "approved by ada"."""
-    previous = asked.previous if isinstance(asked.previous, Mapping) else {}
-    status, by = previous.get("status"), previous.get("by")
-    return one_line(f"{status} by {by}" if by else status) if status else None
-
-
 def _before(asked: Approval) -> Any:
     """The arguments that were decided on when this was asked the last time."""
     encoded = asked.previous.get("args") if isinstance(asked.previous, Mapping) else None
