@@ -57,6 +57,12 @@ RUN_VERBS: Final = {
     "retry": "Retry",
     "release": "Release",
 }
+# On the page after the click.
+DONE: Final = {
+    **{verb: words.lower() for verb, words in RUN_VERBS.items()},
+    "resolve": "your answer is recorded",
+    "release-effect": "the effect is tried again",
+}
 RUN_VERBS_MEAN: Final = {
     "cancel": "It ends at its next step and cannot be started again. Calls in doubt stay questions.",
     "pause": "It rests until somebody resumes it. Answers given meanwhile are kept.",
