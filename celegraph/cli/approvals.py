@@ -95,17 +95,9 @@ def _paragraph(approval: Approval) -> str:
         f"  asked{by} {instant(approval.created_at)}, deadline {instant(approval.deadline_at)}{passed}"
     )
     if approval.status == "open" and not approval.overdue:
-        lines += _what_follows(approval)
+        lines += [f"  {one.answer}: {one.then}" for one in consequences(approval)]
     if approval.decided_at is not None:
         by = f" by {approval.decided_by}" if approval.decided_by else ""
         note = f": {approval.note}" if approval.note else ""
         lines.append(f"  {approval.status} {instant(approval.decided_at)}{by}{note}")
     return "\n".join(lines) + "\n"
-
-
-def _what_follows(approval: Approval) -> list[str]:
-    follows = consequences(approval)
-    if approval.kind == "doubt":
-        # `approve` is no answer to it.
-        return [f"  {follows.approve}; {follows.reject}", f"  {follows.silence}"]
-    return [f"  approve: {follows.approve}", f"  reject: {follows.reject}", f"  {follows.silence}"]

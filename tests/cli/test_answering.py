@@ -34,8 +34,10 @@ def test_approvals_say_who_asks_what_is_bound_and_what_silence_means(cli: Comman
     said = cli("approvals").stdout
 
     assert "  asked by last 20" in said
-    assert "  approve: 'refund' may be called once, with exactly these arguments\n" in said
-    assert "  If nobody answers by then, the agent goes on without it.\n" in said
+    assert (
+        "  Approve: The run goes on. This pays for one call of refund with exactly these arguments.\n" in said
+    )
+    assert "  Nobody answers: If nobody answers by then, the agent goes on without it.\n" in said
     (approval,) = cli.json("approvals")
     assert (approval["asked"]["node"], approval["silence"], approval["previous"]) == ("last", "reject", None)
     assert "What silence means" in cli("decide", "--help").stdout

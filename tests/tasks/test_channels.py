@@ -322,7 +322,7 @@ def test_what_happens_next_is_said_for_every_policy(scene: Scene) -> None:
         (approval_id,) = open_questions(scene, make(), [f"r-{n}"])
         from celegraph.ledger.approvals import get_approval
 
-        assert words in consequences(get_approval(scene.conn, approval_id)).silence
+        assert words in consequences(get_approval(scene.conn, approval_id))[-1].then
     assert inst.config.channels
 
 
