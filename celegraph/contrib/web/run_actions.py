@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 
 def possible_verbs(run: Run) -> list[str]:
-    """The verbs whose arrows start from where the run is."""
+    """The verbs whose arrows start from where the run is, and those that a run at work takes."""
     if run.cancel_requested_at is not None and not run.terminal:
         return []
-    return [verb for verb in labels.RUN_VERBS if run.status in ARROWS[verb][0]]
+    starts = {verb: set[str](ARROWS[verb][0]) for verb in labels.RUN_VERBS}
+    # Asked of its owner, which holds it at its next step; until then it can be taken back.
+    starts["pause" if run.pause_requested_at is None else "resume"].add("running")
+    return [verb for verb in labels.RUN_VERBS if run.status in starts[verb]]
 
 
 def act(pages: Pages, request: PageRequest) -> PageResponse:
