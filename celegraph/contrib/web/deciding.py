@@ -10,12 +10,12 @@ from celegraph.agent.actions import review_of
 from celegraph.contrib.web.editing import edited
 from celegraph.contrib.web.problems import BadRequest, TooLate, Unfit
 from celegraph.contrib.web.question import editable_args
-from celegraph.contrib.web.shown import count, visible
+from celegraph.contrib.web.shown import count
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.values import MAX_NOTE, check_json
 from celegraph.tasks.asked import verbs_of
 from celegraph.tasks.decide import Decided, decide
-from celegraph.tasks.words import moment
+from celegraph.tasks.words import moment, visible
 
 # A document at most.
 LONGEST_ANSWER = 100_000

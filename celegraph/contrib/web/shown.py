@@ -1,13 +1,12 @@
 """How values are shown: cut, with nothing in them that moves a reader's eye, times as instants.
 
 What a model or a stranger wrote decides what a person approves.  Markup is escaped by the templates;
-here characters that reorder or hide text are written out, so that what is read is what is bound.
+characters that reorder or hide text are written out, so that what is read is what is bound.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,16 +16,9 @@ from markupsafe import Markup
 
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.values import clean_json
+from celegraph.tasks.words import visible
 
 _SHORT = 80
-
-# Controls (line ends and tabs apart), marks that turn the direction of writing, and what is invisible: soft
-# hyphens, fillers, and the tag characters in which a model's orders are smuggled past people.
-# Joiners (200C, 200D) stay: emoji and several scripts are written with them.
-_HIDDEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
-    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
 
 
 @dataclass(frozen=True)
@@ -41,15 +33,6 @@ def excerpt(value: object, longest: int = 2_000) -> Excerpt:
     """As text, cut to `longest` letters."""
     text = value if isinstance(value, str) else as_json(value)
     return Excerpt(visible(text[:longest]), max(0, len(text) - longest))
-
-
-def visible(text: str) -> str:
-    """The text with everything in it that cannot be seen written out."""
-    return _HIDDEN.sub(lambda found: _code(ord(found[0])), text.replace("\r\n", "\n"))
-
-
-def _code(point: int) -> str:
-    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
 def stored(value: object, text: str | None, cut: bool) -> Excerpt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from celegraph.contrib.web.shown import visible
+from celegraph.tasks.words import visible
 
 
 @pytest.mark.parametrize(
