@@ -15,6 +15,7 @@ from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.values import clean_json
 from celegraph.tasks.asked import consequences, decided_before
+from celegraph.tasks.resolve import ANSWERS
 
 _STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
 _SHOWN = (
@@ -96,6 +97,8 @@ def _paragraph(approval: Approval) -> str:
     )
     if approval.status == "open" and not approval.overdue:
         lines += [f"  {one.answer}: {one.then}" for one in consequences(approval)]
+        if approval.kind == "doubt":
+            lines.append(f"  celegraph resolve {approval.idempotency_key} {'|'.join(ANSWERS)} --by NAME")
     if approval.decided_at is not None:
         by = f" by {approval.decided_by}" if approval.decided_by else ""
         note = f": {approval.note}" if approval.note else ""

@@ -164,6 +164,9 @@ def doubt(drive: Driver) -> Driven:
 
 def test_a_doubt_is_resolved_by_its_key(cli: CommandLine, doubt: Driven) -> None:
     (act,) = doubt.effects
+    assert (
+        f"  celegraph resolve {act.key} happened|did_not_happen|skip --by NAME\n" in cli("approvals").stdout
+    )
 
     result = cli("resolve", act.key, "happened", "--by", "ana", "--ref", "w-1")
 
