@@ -47,7 +47,8 @@ def test_the_same_child_serves_the_next_run_and_pays_once(
     own_postgres: Postgres, broker_url: str, tmp_path: Path
 ) -> None:
     with Scene(own_postgres.url, broker_url, tmp_path) as scene:
-        worker = scene.worker("w", concurrency=1, beat=True)
+        scene.control()
+        worker = scene.worker("w", concurrency=1, queues=["celegraph"])
         (child,) = worker.children()
         scene.gates.close("pay:call")
         during = scene.begin("retried")

@@ -216,11 +216,11 @@ def test_decisions_on_unknown_and_closed_approvals(shop: Shop, ada: Visitor, ask
     unknown = ada.post("/approvals/ap-unknown/decide", {"verb": "approve"}, page="/runs/order")
     strange = ada.post("/approvals/ap~'%00/decide", {"verb": "approve"}, page="/runs/order")
     celegraph.cancel_run("order")
-    closed = ada.post(f"/approvals/{asked.approval_id}/decide", {"verb": "approve"}, page=None)
+    closed = ada.decide(asked, "approve")
 
     assert (unknown.status_code, strange.status_code) == (404, 404)
-    # Its page has no form any more.
-    assert closed.status_code == 403
+    assert closed.status_code == 409
+    assert "already cancelled with its run" in words(closed)
     assert shop.question("order").status == "cancelled"
 
 

@@ -134,6 +134,12 @@ class Process:
             os.kill(pid, signal.SIGCONT)
 
 
+def cpu_seconds(*pids: int) -> float:
+    """How long these processes have worked, whatever else the machine had to do meanwhile."""
+    ticks = [int(field) for pid in pids for field in (_stat(pid) or [])[11:13]]
+    return sum(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 def kill_and_await(pid: int) -> None:
     """SIGKILL to one process (a pool child); returns when it is dead."""
     os.kill(pid, signal.SIGKILL)

@@ -52,7 +52,7 @@ def test_page_asks_as_often_for_a_thousand_as_for_one(server: Postgres, name: st
 
     few = asked(1)
     assert few > 0
-    assert asked(1000) == few <= 14
+    assert asked(1000) == few < 20
 
 
 def test_inbox_of_a_thousand_questions_takes_little_time(server: Postgres) -> None:
