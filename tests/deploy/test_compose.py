@@ -287,7 +287,8 @@ def test_the_shop_comes_up_with_the_files_environment_and_no_other(check: str) -
     environment = OURS["web"]["environment"]
     given = {k: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", v) for k, v in environment.items()}
     given |= {k: re.sub(r"\$\{\w+:\?[^}]*\}", "only-for-these-tests", v) for k, v in given.items()}
-    code = f"import django; django.setup(); import examples.django_shop.{check}; from examples.django_shop import celery_app as a; "
+    code = f"import django; django.setup(); import examples.django_shop.{check}; "
+    code += "from examples.django_shop import celery_app as a; "
     code += "from celegraph.tasks.installation import find; print(find(a).config.schema_name)"
 
     done = subprocess.run(
