@@ -22,6 +22,10 @@ SELECT r.run_id, r.lock_key, r.updated_at, l.epoch,
  ORDER BY r.updated_at, r.run_id
  LIMIT %(limit)s;
 
+-- name: wait_briefly
+-- Before `recover`, in its transaction: a host's open one may hold the run's row for as long as it likes.
+SET LOCAL lock_timeout = '200ms';
+
 -- name: locks
 -- Every run's lock and the backend that has it; of runs elsewhere in this database, too.
 SELECT lock_key, pid FROM session_locks;
@@ -61,7 +65,8 @@ UPDATE approvals a SET consumed_at = ledger_now()
 
 -- name: wake_decided
 -- waiting | asleep -> ready: a person or a deadline has answered and no attempt has seen it yet.
--- This is the guarantee; `decide` and `settle` only make it faster.
+-- This is the guarantee; `decide` and `settle` only make it faster.  SKIP LOCKED: a host's open transaction
+-- may hold a run for as long as it likes, and must not hold up everybody else's; the next sweep comes soon.
 WITH due AS (
     SELECT a.run_id
       FROM approvals a JOIN runs r USING (run_id)
@@ -69,7 +74,7 @@ WITH due AS (
        -- An answer does not bring the code a run waits for; it is kept until that is there.
        AND (r.status = 'waiting' AND r.waits_for <> 'code' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
      ORDER BY a.decided_at
-     LIMIT %(limit)s
+     LIMIT %(limit)s FOR NO KEY UPDATE OF r SKIP LOCKED
 ), run AS (
     UPDATE runs r
        SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
@@ -115,10 +120,11 @@ SELECT run_id FROM run;
 
 -- name: cancelling
 -- Runs at rest with a cancellation requested (the request and the settle crossed, or a deadline asked).
+-- Locked for this statement only, to leave out those that a host's open transaction holds just now.
 SELECT run_id, coalesce(cancel_reason, 'cancelled on request') AS reason
   FROM runs
  WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined')
- ORDER BY cancel_requested_at LIMIT %(limit)s;
+ ORDER BY cancel_requested_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: pause_requested
 -- ready | waiting -> paused: the owner that was to pause it died, or is of an older release.
