@@ -121,6 +121,8 @@ class Attempt:
     # Keys of effects whose plain functions are being called in node threads just now.
     calling: set[str] = field(default_factory=set)
     working: set[asyncio.Future[Any]] = field(default_factory=set)
+    # Until when the calls that were granted here may take (monotonic), each as long as it was promised.
+    promised_until: float = 0.0
     over: bool = False
     # Nothing that it has started is still alive and might write.
     clean: bool = True
@@ -192,6 +194,10 @@ class Attempt:
 
         self.calls[key] = outcome
         outcome.add_done_callback(over)
+
+    def promise(self, seconds: float) -> None:
+        """A call has been granted that may take so long.  On the loop."""
+        self.promised_until = max(self.promised_until, time.monotonic() + seconds)
 
     def worked(self, work: asyncio.Future[Any]) -> None:
         """An async effect is through; its caller may have been cancelled and never see the error."""

@@ -183,8 +183,10 @@ async def _without_approval(request: Request) -> _Prepared:
 
 
 def _granted(request: Request, row: Effect, asked_at: float) -> Granted:
-    request.attempt.effects.put(row)
-    window = request.attempt.config.call_window.total_seconds()
+    attempt = request.attempt
+    attempt.effects.put(row)
+    window = attempt.config.call_window.total_seconds()
+    attempt.promise(window + call_timeout(attempt.config, request.decl).total_seconds())
     return Granted(request, row, asked_at + window)
 
 

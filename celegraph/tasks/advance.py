@@ -207,14 +207,16 @@ async def _tick(
 async def _leftovers(slot: Slot, attempt: Attempt, ticker: asyncio.Future[None]) -> bool:
     """Cancel and await what the attempt started.  False: something is still alive and might write.
 
-    Calls in flight are first given the time they were promised: their record is worth more than haste.
+    Calls in flight are first given the time they were promised, and a little to be recorded: that is worth
+    more than haste.
     """
-    promised = time.monotonic() + attempt.config.effect_timeout.total_seconds()
+    now = time.monotonic()
+    recorded = max(attempt.promised_until, now) + _WAIT_FOR_LEFTOVERS
     if attempt.working:
-        await asyncio.wait(attempt.working, timeout=promised - time.monotonic())
+        await asyncio.wait(attempt.working, timeout=recorded - now)
     # Node threads before tasks: a thread that records its call does so through a task on this loop.
     deadline = time.monotonic() + _WAIT_FOR_LEFTOVERS
-    while slot.executor.busy and time.monotonic() < (promised if attempt.calling else deadline):
+    while slot.executor.busy and time.monotonic() < (recorded if attempt.calling else deadline):
         await asyncio.sleep(0.01)
     ours = (asyncio.current_task(), ticker)
     tasks = [t for t in asyncio.all_tasks() if t not in ours]
