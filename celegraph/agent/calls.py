@@ -108,7 +108,8 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
     prepared = await _prepare(caller, decl, args, work)
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
-            prepared = await _after_lookup(prepared, await look_up_async(decl, prepared.row))
+            found = await look_up_async(decl, prepared.row, call_timeout(attempt.config, decl))
+            prepared = await _after_lookup(prepared, found)
             continue
         call = prepared.call()
         if boot_time() > prepared.until:
