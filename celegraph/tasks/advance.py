@@ -177,7 +177,8 @@ def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]
         spec = inst.agent(run.agent)
         return spec, inst.graph(run.agent), ""
     except Exception as error:
-        logger.error("agent unusable here", extra={"run_id": run.run_id, "error": repr(error)})
+        # What the host's code raised may quote anything; the run's own reason says it.
+        logger.error("agent unusable here", extra={"run_id": run.run_id, "error": in_log(error)})
         return Agent(graph=None), None, f"graph changed: agent {run.agent!r} is not usable here ({error})"
 
 
