@@ -14,6 +14,7 @@ from celegraph.agent.runner import drive
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
 from celegraph.agent.stream import Stream
+from celegraph.errors import NodeExited
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
 from celegraph.ledger.db_errors import in_log, is_lost
@@ -24,7 +25,7 @@ from celegraph.tasks import drain, hooks
 from celegraph.tasks.heart import Pulse
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.settle import settle
-from celegraph.tasks.slot import NodeExited, Slot, current_slot
+from celegraph.tasks.slot import Slot, current_slot
 from celegraph.tasks.stream.publisher import sink_of
 from celegraph.tasks.watchdog import Watchdog, watching
 
@@ -73,7 +74,7 @@ def advance(inst: Installation, run_id: str) -> Advanced:
             raise
         if type(error) is SystemExit and error.code not in _SIGNALLED:
             # An async node called sys.exit(): its failure, not the worker's end.
-            return _fail_elsewhere(inst, held.run, NodeExited(f"a node called sys.exit({error.code!r})"))
+            return _fail_elsewhere(inst, held.run, NodeExited(error.code))
         if drain.requested(within=_FLAG_WITHIN):
             _hand_back(inst, held.run, "drained")
         # Else a hard time limit (or a revoke) ends this very step, and the next attempt may meet the same:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from celegraph.errors import BrokerUnsupported, CelegraphError, ConfigError
+from celegraph.errors import BrokerUnreachable, BrokerUnsupported, CelegraphError, ConfigError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import is_lost
 from celegraph.tasks import queues
-from celegraph.tasks.broker import BrokerUnreachable, check_connection
+from celegraph.tasks.broker import check_connection
 from celegraph.tasks.installation import Installation
 
 logger = logging.getLogger("celegraph")
