@@ -21,7 +21,7 @@ from jinja2 import (
     select_autoescape,
 )
 
-from celegraph.tasks.asked import on_silence
+from celegraph.tasks.consequences import on_silence
 from celegraph.tasks.notice import Notice
 
 _LONGEST_SUBJECT = 200

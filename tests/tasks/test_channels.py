@@ -23,8 +23,8 @@ from celegraph.dev.mailbox import SmtpServer, smtp_server
 from celegraph.errors import ConfigError
 from celegraph.ledger.effects import Effect
 from celegraph.tasks import periodic
-from celegraph.tasks.asked import consequences
 from celegraph.tasks.channels.webhook import signature
+from celegraph.tasks.consequences import consequences
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.links import read_link
 from celegraph.tasks.notices import notice_of, tell

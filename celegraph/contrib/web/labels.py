@@ -8,7 +8,7 @@ from typing import Final
 from celegraph.agent.actions import Review, review_of
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.states import STATUSES
-from celegraph.tasks.asked import on_silence
+from celegraph.tasks.consequences import on_silence
 
 # A sign beside every colour: nobody has to tell red from green.
 RUN_SIGNS: Final = {
