@@ -15,7 +15,7 @@ from celegraph.ledger.approvals import move_due
 from celegraph.ledger.connect import Conn, connect, pen_name
 from celegraph.ledger.keys import lock_key
 from celegraph.ledger.runs import Admission
-from celegraph.ledger.sweep import sweep_once
+from celegraph.ledger.sweep import sweep_once, unring, wake
 
 _OWNED = """
 UPDATE runs
@@ -83,6 +83,8 @@ def test_a_run_that_a_hosts_open_transaction_holds_does_not_hold_up_the_others(
         host.execute("UPDATE runs SET tags = '{}' WHERE run_id LIKE '%-held'")
         report = sweep_once(conn, config)
         moved = [question.run_id for question in move_due(conn)]
+        assert not wake(conn, "decided-held")
+        unring(conn, ["decided-held", "decided-free"])
 
     assert (report.recovered, report.cancelled) == (["dead-free"], ["cancelled-free"])
     assert (report.woken, moved) == (["decided-free"], ["overdue-free"])

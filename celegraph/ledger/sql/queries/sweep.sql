@@ -88,14 +88,19 @@ WITH due AS (
 SELECT run_id FROM run;
 
 -- name: wake_one
--- The same for one run, right after its decision was committed.
-WITH run AS (
-    UPDATE runs r
-       SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
-           ring_at = ledger_now(), updated_at = ledger_now()
+-- The same for one run, right after its decision was committed.  Whoever holds the run just now is not
+-- waited for: a settle looks again when it has committed, and after anybody else the sweep does.
+WITH due AS (
+    SELECT r.run_id FROM runs r
      WHERE r.run_id = %(run_id)s
        AND (r.status = 'waiting' AND r.waits_for <> 'code' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
        AND EXISTS (SELECT FROM approvals a WHERE a.run_id = r.run_id AND a.status <> 'open' AND a.consumed_at IS NULL)
+       FOR NO KEY UPDATE SKIP LOCKED
+), run AS (
+    UPDATE runs r
+       SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
+           ring_at = ledger_now(), updated_at = ledger_now()
+      FROM due WHERE r.run_id = due.run_id
     RETURNING r.run_id
 ), event AS (
     INSERT INTO run_events (run_id, kind) SELECT run_id, 'woken' FROM run
@@ -214,5 +219,9 @@ WITH due AS MATERIALIZED (
 SELECT run_id FROM booked WHERE again;
 
 -- name: unring
--- The broker did not take these doorbells; the next sweep tries again.
-UPDATE runs SET rung_at = NULL, ring_at = ledger_now() WHERE run_id = ANY(%(run_ids)s) AND status = 'ready';
+-- The broker did not take these doorbells; the next sweep tries again.  A run that somebody holds stays
+-- booked, and `lost_rings` finds it.
+WITH missed AS (
+    SELECT run_id FROM runs WHERE run_id = ANY(%(run_ids)s) AND status = 'ready' FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE runs r SET rung_at = NULL, ring_at = ledger_now() FROM missed WHERE r.run_id = missed.run_id;
