@@ -14,7 +14,7 @@ from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import check_note
+from celegraph.ledger.values import check_person
 
 Q = load("outbox")
 
@@ -97,7 +97,7 @@ async def ask(pen: Pen, run_id: str, question: Ask) -> None:
 
 def release_dead(conn: AnyConn, key: str, by: str) -> str:
     """A dead letter is tried again; returns its run_id.  `EffectNotFound` if there is no such letter."""
-    row = conn.execute(Q.release_dead, {"key": key, "by": check_note(by, path="by")}).fetchone()
+    row = conn.execute(Q.release_dead, {"key": key, "by": check_person(by)}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return str(row["run_id"])

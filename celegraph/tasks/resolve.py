@@ -10,7 +10,7 @@ from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Resolution
-from celegraph.ledger.values import check_note
+from celegraph.ledger.values import MAX_NOTE, check_note
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import installation
 from celegraph.tasks.ring import wake_and_ring
@@ -167,4 +167,6 @@ def _provider_says(
 
 
 def _provider_says_no(reason: str | None) -> dict[str, Any]:
-    return {"type": "celegraph.ProviderSaysNo", "message": check_note(reason, path="reason"), "final": True}
+    # Cut: what a provider has said is not refused for its length.
+    said = reason[:MAX_NOTE] if isinstance(reason, str) else reason
+    return {"type": "celegraph.ProviderSaysNo", "message": check_note(said, path="reason"), "final": True}
