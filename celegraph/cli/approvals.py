@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -13,6 +14,8 @@ from celegraph.cli.shown import chosen, instant, say, say_json
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.values import clean_json
+from celegraph.tasks.asked import consequences, decided_before
+from celegraph.tasks.resolve import ANSWERS
 
 _STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
 _SHOWN = (
@@ -30,6 +33,8 @@ _SHOWN = (
     "created_at",
     "deadline_at",
     "decided_at",
+    "asked",
+    "silence",
     "idempotency_key",
     "effect_key",
 )
@@ -41,7 +46,11 @@ _SHOWN = (
 @click.option("--run", "run_id", metavar="RUN", help="Only questions of this run.")
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="At most so many.")
 def approvals(settings: Settings, status: str, every: bool, run_id: str | None, limit: int) -> None:
-    """List questions to people, the oldest first; open ones unless told otherwise."""
+    """List questions to people, the oldest first; open ones unless told otherwise.
+
+    Of each: what is asked and by whom, exactly what an approval binds, how it was decided when it was
+    asked before, and what follows from each answer and from silence.
+    """
     settings.install()
     found = celegraph.list_approvals(status=None if every else status, run_id=run_id, limit=limit)
     if settings.json:
@@ -55,7 +64,7 @@ def approvals(settings: Settings, status: str, every: bool, run_id: str | None, 
 
 def described(approval: Approval) -> dict[str, Any]:
     """The question as plain JSON."""
-    return chosen(approval, _SHOWN) | {"args": shown_args(approval)}
+    return chosen(approval, _SHOWN) | {"args": shown_args(approval), "previous": _previous(approval)}
 
 
 def shown_args(approval: Approval) -> Any:
@@ -65,13 +74,31 @@ def shown_args(approval: Approval) -> Any:
     return clean_json(decode_result(approval.args)) if is_call else approval.args
 
 
+def _previous(approval: Approval) -> Any:
+    """What was decided on when it was asked before."""
+    previous = approval.previous
+    if not isinstance(previous, Mapping) or previous.get("args") is None:
+        return previous
+    return {**previous, "args": clean_json(decode_result(previous["args"]))}
+
+
 def _paragraph(approval: Approval) -> str:
     lines = [f"{approval.approval_id}  {approval.status}  {approval.kind}  run {approval.run_id}"]
     lines += [f"  {line}" for line in approval.prompt.split("\n")]
     if approval.tool is not None:
         lines.append(f"  {approval.tool} {json.dumps(shown_args(approval), ensure_ascii=False)}")
+    if before := decided_before(approval):
+        lines.append(f"  asked again: the last time it was {before}")
     passed = " (passed)" if approval.overdue else ""
-    lines.append(f"  asked {instant(approval.created_at)}, deadline {instant(approval.deadline_at)}{passed}")
+    node = approval.asked.get("node") if isinstance(approval.asked, Mapping) else None
+    by = f" by {node}" if node else ""
+    lines.append(
+        f"  asked{by} {instant(approval.created_at)}, deadline {instant(approval.deadline_at)}{passed}"
+    )
+    if approval.status == "open" and not approval.overdue:
+        lines += [f"  {one.answer}: {one.then}" for one in consequences(approval)]
+        if approval.kind == "doubt":
+            lines.append(f"  celegraph resolve {approval.idempotency_key} {'|'.join(ANSWERS)} --by NAME")
     if approval.decided_at is not None:
         by = f" by {approval.decided_by}" if approval.decided_by else ""
         note = f": {approval.note}" if approval.note else ""

@@ -45,6 +45,9 @@ def decide(
 ) -> None:
     """Answer an open question; the first answer stands.
 
+    A yes binds exactly what `celegraph approvals` shows: this tool with these arguments, once; with edit
+    the arguments as changed. What silence means at the deadline is shown there too.
+
     Exit status 1 when somebody else, or the deadline, was first.
     """
     if args is not None and not isinstance(args, dict):

@@ -21,8 +21,9 @@ from jinja2 import (
     select_autoescape,
 )
 
-from celegraph.tasks.consequences import on_silence
+from celegraph.tasks.asked import on_silence
 from celegraph.tasks.notice import Notice
+from celegraph.tasks.words import visible
 
 _LONGEST_SUBJECT = 200
 _HEADINGS = {
@@ -62,7 +63,7 @@ def _values(notice: Notice) -> Mapping[str, Any]:
         "notice": notice,
         "approval": asked,
         "agent": asked.agent,
-        "prompt": asked.prompt,
+        "prompt": visible(asked.prompt),
         "deadline": asked.deadline_at,
         "link": notice.link,
         "to": notice.to,

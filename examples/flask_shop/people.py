@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from flask import Request, abort, redirect, session
 from werkzeug.security import check_password_hash
@@ -62,7 +63,7 @@ def must_sign_in(back_to: str) -> SignedIn:
     """Who is signed in; everybody else is sent to the sign-in page."""
     found = visitor()
     if isinstance(found, Nobody):
-        abort(redirect(f"/login/?next={back_to}"))
+        abort(redirect(f"/login/?{urlencode({'next': back_to})}"))
     return found
 
 

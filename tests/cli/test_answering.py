@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from langgraph.graph import START, StateGraph
 
-from celegraph import EffectCall, effect
+from celegraph import EffectCall, ask_approval, effect
 from celegraph.testing.driver import Driven, Driver
 from tests.cli.conftest import CommandLine
-from tests.cli.refund import SECRET, State
+from tests.cli.refund import INPUT, SECRET, State, chain, refund
 
 
 @pytest.fixture
@@ -26,6 +28,35 @@ def test_approvals_show_what_is_decided(cli: CommandLine, asked: str) -> None:
     said = cli("approvals").stdout
     assert asked in said
     assert SECRET in said
+
+
+def test_approvals_say_who_asks_what_is_bound_and_what_silence_means(cli: CommandLine, asked: str) -> None:
+    said = cli("approvals").stdout
+
+    assert "  asked by last 20" in said
+    assert (
+        "  Approve: The run goes on. This pays for one call of refund with exactly these arguments.\n" in said
+    )
+    assert "  Nobody answers: If nobody answers by then, the agent goes on without it.\n" in said
+    (approval,) = cli.json("approvals")
+    assert (approval["asked"]["node"], approval["silence"], approval["previous"]) == ("last", "reject", None)
+    assert "What silence means" in cli("decide", "--help").stdout
+
+
+def test_a_question_that_is_asked_again_says_how_it_was_decided(cli: CommandLine, drive: Driver) -> None:
+    amounts = iter([1, 2])
+
+    def ask(state: State) -> State:
+        return {"decided": ask_approval(refund.bind("o", Decimal(next(amounts)), "i"), prompt="?").status}
+
+    run = drive(chain(ask), INPUT)
+    cli("decide", run.approvals[0].approval_id, "approve", "--by", "ana")
+    run.resume()
+
+    assert "asked again: the last time it was approved by ana" in cli("approvals").stdout
+    (approval,) = cli.json("approvals")
+    assert approval["args"]["amount"] == "2"
+    assert approval["previous"]["args"]["amount"] == "1"
 
 
 def test_a_prompt_cannot_move_the_terminal(cli: CommandLine, asked: str) -> None:
@@ -133,6 +164,9 @@ def doubt(drive: Driver) -> Driven:
 
 def test_a_doubt_is_resolved_by_its_key(cli: CommandLine, doubt: Driven) -> None:
     (act,) = doubt.effects
+    assert (
+        f"  celegraph resolve {act.key} happened|did_not_happen|skip --by NAME\n" in cli("approvals").stdout
+    )
 
     result = cli("resolve", act.key, "happened", "--by", "ana", "--ref", "w-1")
 

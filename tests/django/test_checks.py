@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.django.support import Project
 
-SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite3", "OPTIONS": {}}
+SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:", "OPTIONS": {}}
 
 
 def test_a_right_project_has_nothing_to_say(project: Project) -> None:

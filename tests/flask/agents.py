@@ -41,6 +41,12 @@ def send_mail(call: EffectCall, to: str) -> str:
     raise TimeoutError("no answer")
 
 
+@effect("refused_mail", in_doubt="retry")
+def refused_mail(call: EffectCall, to: str) -> str:
+    """Its server is down."""
+    raise ConnectionRefusedError("nobody listens")
+
+
 def _look_up(state: State) -> State:
     return {"seen": ["order"]}
 
@@ -88,6 +94,10 @@ def _mail(state: State) -> State:
     return {"receipt": send_mail(NASTY)}
 
 
+def _enqueue(state: State) -> State:
+    return {"receipt": refused_mail.enqueue("ada@example.com")}
+
+
 def _fail(state: State) -> State:
     raise ValueError(f"no such order: {NASTY}")
 
@@ -116,11 +126,12 @@ refunds = chain(look_up=_look_up, refund=_refund)
 changing = chain(refund=_refund_other_amount)
 asking = chain(ask=_ask)
 acting = chain(ask=_ask_actions)
+enqueueing = chain(enqueue=_enqueue)
 mailing = chain(look_up=_look_up, mail=_mail)
 failing = chain(fail=_fail)
 contexts = chain(sync=_application, awaited=_application_awaited)
 
 AGENTS = {
     name: f"tests.flask.agents:{name}"
-    for name in ("refunds", "changing", "asking", "acting", "mailing", "failing", "contexts")
+    for name in ("refunds", "changing", "asking", "acting", "enqueueing", "mailing", "failing", "contexts")
 }

@@ -12,6 +12,9 @@ from werkzeug.test import TestResponse
 
 import celegraph
 from celegraph.contrib.web.pages import CONTENT_SECURITY_POLICY
+from celegraph.ledger.connect import ledger
+from celegraph.ledger.for_tests import pass_time
+from celegraph.tasks.dispatch import dispatch
 from tests.flask.agents import NASTY
 from tests.flask.shop import Person, Shop, Visitor, run_path, words
 from tests.support.waiting import eventually
@@ -269,6 +272,29 @@ def test_doubt_of_a_cancelled_run_is_resolved_from_its_page(shop: Shop, ada: Vis
     assert celegraph.get_effect(str(key)).provider_ref == "smtp-5"
 
 
+def test_effect_that_was_given_up_is_tried_again_from_its_runs_page(shop: Shop, ada: Visitor) -> None:
+    shop.start("enqueueing", "letter")
+    shop.start("asking", "other")
+    for _ in range(20):
+        dispatch(shop.installation)
+        with ledger(shop.installation.config) as conn:
+            pass_time(conn, "letter", timedelta(hours=1))
+    page = run_path("letter")
+    assert "given up" in words(ada.get(page))
+    (key,) = re.findall(r'name="key" value="([^"]+)"', ada.get(page).text)
+    assert ada.post("/runs/other/release-effect", {"key": key}, page=page).status_code == 404
+    assert "given up" in words(ada.get(page))
+
+    answer = ada.post(f"{page}/release-effect", {"key": key}, page=page)
+
+    assert answer.status_code == 303
+    assert "the effect is tried again" in words(ada.get(answer.headers["Location"]))
+    # The first one was its node's.
+    released = [e.data.get("by") for e in celegraph.trace_run("letter") if e.kind == "effect released"]
+    assert released == [None, "ada"]
+    assert ada.post(f"{page}/release-effect", {"key": key}, page=page).status_code == 404
+
+
 def test_signed_link_shows_its_question_and_decides_as_its_person(shop: Shop) -> None:
     shop.start("refunds", "order-6")
     asked = shop.question("order-6")
@@ -307,6 +333,9 @@ def test_lists_and_pages_show_only_agents_that_may_be_seen(shop: Shop) -> None:
     for path in ("/runs/hidden", "/runs/hidden.json", "/runs/hidden/input.txt", f"/approvals/{hidden}"):
         assert eve.get(path).status_code == 404, path
     assert eve.get(f"/approvals/{hidden}/prompt.txt").status_code == 404
+    # Not even that there is one.
+    assert eve.get("/runs/hidden").text == eve.get("/runs/none").text
+    assert eve.get(f"/approvals/{hidden}").text == eve.get("/approvals/ap-none").text
 
 
 def test_empty_lists_say_what_to_do(shop: Shop, ada: Visitor) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kombu import pools
 
 from tests.support.rabbitmq import QUORUM, RabbitMQ, rabbitmq
 from tests.support.scene import Scene
@@ -24,6 +25,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
 def empty_node(node: RabbitMQ) -> RabbitMQ:
     """Without the queues of earlier tests."""
     node.delete(*QUEUES)
+    # Of whole processes, and another test may have ended the connections in it.
+    pools.reset()
     return node
 
 

@@ -23,8 +23,8 @@ from celegraph.dev.mailbox import SmtpServer, smtp_server
 from celegraph.errors import ConfigError
 from celegraph.ledger.effects import Effect
 from celegraph.tasks import periodic
+from celegraph.tasks.asked import consequences
 from celegraph.tasks.channels.webhook import signature
-from celegraph.tasks.consequences import consequences
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.links import read_link
 from celegraph.tasks.notices import notice_of, tell
@@ -38,7 +38,7 @@ from tests.support.waiting import eventually
 SECRET = "a-secret-of-more-than-16-characters"
 TEAM = ApprovalPolicy(deadline="2h", notify=[Step(to="team@shop.example")])
 HOOKED = ApprovalPolicy(deadline="2h", notify=[Step(to="ops", by="hook")])
-EVIL = "<script>alert(1)</script> & 'more'\r\nBcc: everybody@shop.example"
+EVIL = "<script>alert(1)</script> & pay\u202ehcum 'more'\r\nBcc: everybody@shop.example"
 
 
 @pytest.fixture
@@ -130,6 +130,8 @@ def test_a_prompt_is_text_in_every_part_of_a_mail(scene: Scene, mail: SmtpServer
 
     assert "<script>" not in words.html
     assert "&lt;script&gt;" in words.html
+    assert "pay\\u202ehcum" in words.text
+    assert "\u202e" not in words.subject + words.text + words.html
     assert "\n" not in words.subject
     assert [d.to for d in mail.deliveries()] == [("team@shop.example",)]
 
@@ -322,7 +324,7 @@ def test_what_happens_next_is_said_for_every_policy(scene: Scene) -> None:
         (approval_id,) = open_questions(scene, make(), [f"r-{n}"])
         from celegraph.ledger.approvals import get_approval
 
-        assert words in consequences(get_approval(scene.conn, approval_id)).silence
+        assert words in consequences(get_approval(scene.conn, approval_id))[-1].then
     assert inst.config.channels
 
 

@@ -25,7 +25,7 @@ def test_messages_stay_below_twice_the_ready_runs_while_nobody_serves_them(scene
     with redis.Redis.from_url(scene.broker_url) as client:
         # Nine minutes, each with its sweeps.
         for _ in range(9):
-            scene.conn.execute("UPDATE runs SET ring_at = ring_at - interval '1 minute'")
+            pass_time(scene, 1)
             sweep(installation())
             sweep(installation())
         assert RUNS < client.llen("celegraph") < 2 * RUNS

@@ -34,8 +34,7 @@ def test_a_closed_slot_leaves_no_thread_and_no_connection(database_url: str) -> 
     before = _hearts()
 
     async def look(state: State) -> State:
-        # Longer than the heart's pause between looks, so that it has a connection too.
-        await asyncio.sleep(1.3)
+        await asyncio.to_thread(eventually, lambda: "celegraph heart" in _sessions(database_url))
         return {"seen": sorted(set(_sessions(database_url)))}
 
     run = Driver(Ledger(database_url, "celegraph"))(chain(look), {})

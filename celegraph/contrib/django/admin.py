@@ -122,13 +122,13 @@ class RunAdmin(LedgerAdmin):
 
     @admin.action(permissions=["operate"], description="Pause")
     def pause(self, request: HttpRequest, rows: QuerySet[Run]) -> None:
-        """ready | waiting -> paused."""
+        """ready | waiting -> paused, at once; running -> paused by its owner at its next step."""
         reason = f"paused by {_name(request)}"
         self._each(request, rows, "paused", lambda key: celegraph.pause_run(key, reason=reason))
 
     @admin.action(permissions=["operate"], description="Resume paused runs")
     def resume(self, request: HttpRequest, rows: QuerySet[Run]) -> None:
-        """paused -> ready."""
+        """paused -> ready, or a pause that has not happened yet is taken back."""
         by = _name(request)
         self._each(request, rows, "resumed", lambda key: celegraph.resume_run(key, by=by))
 

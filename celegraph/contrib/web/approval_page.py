@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from celegraph.agent.actions import review_of
-from celegraph.contrib.web import access, labels
+from celegraph.contrib.web import access
 from celegraph.contrib.web.addresses import approval_id_of
 from celegraph.contrib.web.deciding import decide_by_form
 from celegraph.contrib.web.editing import edit_fields
 from celegraph.contrib.web.exchange import PageRequest, PageResponse
-from celegraph.contrib.web.question import decided_before, editable_args, full_text, must_have, subjects
+from celegraph.contrib.web.question import editable_args, full_text, must_have, subjects
 from celegraph.ledger import approvals, listing
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.connect import Conn
 from celegraph.ledger.values import MAX_NOTE
+from celegraph.tasks.asked import consequences, decided_before, verbs_of
 
 if TYPE_CHECKING:
     from celegraph.contrib.web.pages import Pages
@@ -58,7 +59,7 @@ def text(pages: Pages, request: PageRequest) -> PageResponse:
 def question_context(conn: Conn, asked: Approval) -> dict[str, Any]:
     """What the templates of a question show; for the link's page too."""
     call = listing.call_state(conn, asked.effect_key or asked.idempotency_key)
-    verbs = labels.verbs(asked)
+    verbs = verbs_of(asked)
     return {
         "asked": asked,
         "asked_by": asked.asked.get("node") if isinstance(asked.asked, dict) else None,
@@ -68,7 +69,7 @@ def question_context(conn: Conn, asked: Approval) -> dict[str, Any]:
         "subjects": subjects(asked),
         "verbs": verbs,
         "fields": edit_fields(editable_args(asked)) if "edit" in verbs else [],
-        "consequences": labels.consequences(asked),
+        "consequences": consequences(asked),
         "is_open": asked.status == "open" and not asked.overdue,
         "longest_note": MAX_NOTE,
     }

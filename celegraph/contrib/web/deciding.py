@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from celegraph.agent.actions import review_of
-from celegraph.contrib.web import labels
 from celegraph.contrib.web.editing import edited
 from celegraph.contrib.web.problems import BadRequest, TooLate, Unfit
 from celegraph.contrib.web.question import editable_args
-from celegraph.contrib.web.shown import count, visible
+from celegraph.contrib.web.shown import count
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.values import MAX_NOTE, check_json
+from celegraph.tasks.asked import verbs_of
 from celegraph.tasks.decide import Decided, decide
-from celegraph.tasks.words import moment
+from celegraph.tasks.words import moment, visible
 
 # A document at most.
 LONGEST_ANSWER = 100_000
@@ -26,7 +26,7 @@ LONGEST_REF = 500
 def decide_by_form(asked: Approval, form: Mapping[str, str], by: str) -> Decided:
     """The decision, if it is the first; `TooLate` says who was, the other problems what does not fit."""
     verb = form.get("verb", "")
-    if verb not in labels.verbs(asked):
+    if verb not in verbs_of(asked):
         raise BadRequest(
             "This form names no answer that the question takes. Reload the question and try again."
         )

@@ -17,8 +17,8 @@ from typing import Any
 from uuid import UUID
 
 from celegraph.contrib.web.problems import Unfit
-from celegraph.contrib.web.shown import visible
 from celegraph.ledger.plain import MAX_INT_BITS
+from celegraph.tasks.words import visible
 
 PREFIX = "arg:"
 # Beyond it a form is no place to edit.

@@ -108,8 +108,13 @@ def problem_of(error: BaseException) -> Problem | None:
     match error:
         case PageProblem():
             return Problem(error.status, error.title, error.message)
-        case errors.RunNotFound() | errors.ApprovalNotFound() | errors.EffectNotFound():
-            return Problem(404, "Not found", "There is no such thing here. It may have been pruned.")
+        # To the letter what `access.must_see` says: nobody shall learn which ids exist.
+        case errors.RunNotFound():
+            return problem_of(NotFound("run"))
+        case errors.ApprovalNotFound():
+            return problem_of(NotFound("question"))
+        case errors.EffectNotFound():
+            return problem_of(NotFound("effect"))
         case errors.RunMoved():
             now = f"It is {error.status} now." if error.status else "It has moved on."
             return Problem(409, "Nothing was changed", f"The run cannot {error.verb} any more. {now}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from celegraph.agent.actions import review_of
 from celegraph.contrib.web.problems import NotFound
-from celegraph.contrib.web.shown import Excerpt, excerpt, one_line
+from celegraph.contrib.web.shown import Excerpt, as_json, excerpt, one_line
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import decode_result
 
@@ -61,13 +61,6 @@ def subjects(asked: Approval) -> list[Subject]:
     return [_table(asked.tool, value, _before(asked), "Before")]
 
 
-def decided_before(asked: Approval) -> str | None:
-    """How this was decided when it was asked the last time: "approved by ada"."""
-    previous = asked.previous if isinstance(asked.previous, Mapping) else {}
-    status, by = previous.get("status"), previous.get("by")
-    return one_line(f"{status} by {by}" if by else status) if status else None
-
-
 def _before(asked: Approval) -> Any:
     """The arguments that were decided on when this was asked the last time."""
     encoded = asked.previous.get("args") if isinstance(asked.previous, Mapping) else None
@@ -110,9 +103,14 @@ def _rows(value: Any, before: Any) -> list[Row]:
 
 def _row(name: str, value: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> Row:
     now = _cell(value[name]) if name in value else Excerpt("-")
-    if earlier is None or (name in earlier and name in value and earlier[name] == value[name]):
+    if earlier is None or (name in earlier and name in value and _is_same(earlier[name], value[name])):
         return Row(one_line(name), now)
     return Row(one_line(name), now, _cell(earlier[name]) if name in earlier else Excerpt("-"))
+
+
+def _is_same(before: Any, now: Any) -> bool:
+    # Not ==, for which True is 1 and 1 is 1.0: to an approval they are other arguments.
+    return type(before) is type(now) and as_json(before) == as_json(now)
 
 
 def _cell(value: Any) -> Excerpt:

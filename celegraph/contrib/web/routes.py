@@ -44,6 +44,7 @@ ROUTES: tuple[Route, ...] = (
     Route("run_text", "/runs/<run>/<part>.txt", ("GET",), run_page.text),
     Route("run_act", "/runs/<run>/act", ("POST",), run_actions.act),
     Route("resolve", "/runs/<run>/resolve", ("POST",), run_actions.resolve),
+    Route("release_effect", "/runs/<run>/release-effect", ("POST",), run_actions.release_effect),
     Route("link", "/link/<token>", ("GET", "POST"), link_page.show, public=True),
     Route("asset", "/static/<file>", ("GET",), assets.show, public=True),
 )

@@ -10,6 +10,7 @@ from celegraph.contrib.web.addresses import effect_key_of, run_id_of, segment
 from celegraph.contrib.web.deciding import LONGEST_REF, form_text
 from celegraph.contrib.web.exchange import PageRequest, PageResponse
 from celegraph.contrib.web.problems import BadRequest, NotFound
+from celegraph.contrib.web.viewer import Viewer
 from celegraph.ledger import effects, listing
 from celegraph.ledger.runs import Run
 from celegraph.ledger.states import ARROWS
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 
 
 def possible_verbs(run: Run) -> list[str]:
-    """The verbs whose arrows start from where the run is."""
+    """The verbs whose arrows start from where the run is, and those that a run at work takes."""
     if run.cancel_requested_at is not None and not run.terminal:
         return []
-    return [verb for verb in labels.RUN_VERBS if run.status in ARROWS[verb][0]]
+    starts = {verb: set[str](ARROWS[verb][0]) for verb in labels.RUN_VERBS}
+    # Asked of its owner, which holds it at its next step; until then it can be taken back.
+    starts["pause" if run.pause_requested_at is None else "resume"].add("running")
+    return [verb for verb in labels.RUN_VERBS if run.status in starts[verb]]
 
 
 def act(pages: Pages, request: PageRequest) -> PageResponse:
@@ -55,15 +59,7 @@ _DO: dict[str, Callable[[str, str, str], object]] = {
 def resolve(pages: Pages, request: PageRequest) -> PageResponse:
     """POST /runs/<run>/resolve: what became of a call that nobody saw the end of."""
     viewer = access.viewer_of(request)
-    run_id = run_id_of(request.params["run"])
-    key = effect_key_of(request.form.get("key", ""))
-    with listing.reading(pages.config) as conn:
-        agent = listing.run_version(conn, run_id).agent
-        access.must(viewer, "operate", agent, "run")
-        effect = effects.get_effect(conn, key)
-    # The permission was asked for this run: a form must not reach into another's.
-    if effect.run_id != run_id:
-        raise NotFound("effect")
+    run_id, key = _own_effect(pages, request, viewer)
     answer = request.form.get("verb", "")
     if answer not in ANSWERS:
         raise BadRequest("This form names no answer. Reload the run and try again.")
@@ -75,6 +71,28 @@ def resolve(pages: Pages, request: PageRequest) -> PageResponse:
         note=form_text(request.form, "note", MAX_NOTE) or None,
     )
     return _back(pages, request, run_id, "resolve")
+
+
+def release_effect(pages: Pages, request: PageRequest) -> PageResponse:
+    """POST /runs/<run>/release-effect: an enqueued effect that was given up is tried again."""
+    viewer = access.viewer_of(request)
+    run_id, key = _own_effect(pages, request, viewer)
+    control.release_effect(key, by=viewer.name)
+    return _back(pages, request, run_id, "release-effect")
+
+
+def _own_effect(pages: Pages, request: PageRequest, viewer: Viewer) -> tuple[str, str]:
+    """The run and the key of one of its effects; the viewer may operate it."""
+    run_id = run_id_of(request.params["run"])
+    key = effect_key_of(request.form.get("key", ""))
+    with listing.reading(pages.config) as conn:
+        agent = listing.run_version(conn, run_id).agent
+        access.must(viewer, "operate", agent, "run")
+        effect = effects.get_effect(conn, key)
+    # The permission was asked for this run: a form must not reach into another's.
+    if effect.run_id != run_id:
+        raise NotFound("effect")
+    return run_id, key
 
 
 def _back(pages: Pages, request: PageRequest, run_id: str, did: str) -> PageResponse:

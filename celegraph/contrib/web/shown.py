@@ -1,13 +1,12 @@
 """How values are shown: cut, with nothing in them that moves a reader's eye, times as instants.
 
 What a model or a stranger wrote decides what a person approves.  Markup is escaped by the templates;
-here characters that reorder or hide text are written out, so that what is read is what is bound.
+characters that reorder or hide text are written out, so that what is read is what is bound.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,12 +16,9 @@ from markupsafe import Markup
 
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.values import clean_json
+from celegraph.tasks.words import visible
 
 _SHORT = 80
-
-# Controls (line ends and tabs apart), marks that turn the direction of writing, and invisible ones.
-# Joiners (200C, 200D) stay: emoji and several scripts are written with them.
-_HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 @dataclass(frozen=True)
@@ -37,11 +33,6 @@ def excerpt(value: object, longest: int = 2_000) -> Excerpt:
     """As text, cut to `longest` letters."""
     text = value if isinstance(value, str) else as_json(value)
     return Excerpt(visible(text[:longest]), max(0, len(text) - longest))
-
-
-def visible(text: str) -> str:
-    """The text with everything in it that cannot be seen written out."""
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
 
 
 def stored(value: object, text: str | None, cut: bool) -> Excerpt:

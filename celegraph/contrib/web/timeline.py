@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from celegraph.contrib.web.course import ENDS, Span, attempts_of, calls_of, how_long, questions_of, rests_of
 from celegraph.contrib.web.shown import one_line
 from celegraph.ledger.runs import Event, Run
-from celegraph.tasks.words import span as span_of
 
 _LEFT = 84.0  # the lanes' names
 _RIGHT = 26.0
@@ -24,18 +24,6 @@ _ROW = 20.0
 _MOST_ROWS = 6
 _AXIS = 22.0
 
-# How an attempt ended, by the event that ended it.
-_ENDS = {
-    "finished": "good",
-    "waits": "rest",
-    "sleeps": "rest",
-    "drained": "rest",
-    "abandoned": "lost",
-    "failed": "bad",
-    "cancelled": "bad",
-    "crashed": "bad",
-    "hung": "bad",
-}
 _SIGNS = {"crashed": "✕", "hung": "✕", "failed": "✕", "finished": "✓", "cancelled": "⊘", "abandoned": "↯"}
 
 
@@ -95,9 +83,9 @@ def draw(events: Sequence[Event], run: Run, questions: Sequence[Mapping[str, Any
         return None
     end = events[-1].at if run.terminal else max(run.now or events[-1].at, events[-1].at)
     axis = _Axis([event.at for event in events] + [end])
-    attempts = list(_attempts(events, end))
-    calls = list(_calls(events, end))
-    waits = [*_questions(questions, events[0].at, end), *_rests(events, end)]
+    attempts = list(attempts_of(events, end))
+    calls = list(calls_of(events, end))
+    waits = [*questions_of(questions, events[0].at, end), *rests_of(events, end)]
     picture = Timeline(axis.width, 0, _summary(events, attempts, calls, waits, end))
     y = 6.0
     for name, spans in (("attempts", attempts), ("steps", []), ("effects", calls), ("waits", waits)):
@@ -111,15 +99,6 @@ def draw(events: Sequence[Event], run: Run, questions: Sequence[Mapping[str, Any
     picture.spans = _distances(axis, y + 10)
     picture.height = y + _AXIS
     return picture
-
-
-@dataclass(frozen=True)
-class _Span:
-    start: datetime
-    end: datetime
-    tone: str
-    label: str
-    note: str
 
 
 class _Axis:
@@ -150,74 +129,9 @@ def _width(later: datetime, earlier: datetime) -> float:
     return 3 + min(80.0, 11 * math.log10(1 + milliseconds / 10))
 
 
-# -- what lasted ---------------------------------------------------------------------------------------
-
-
-def _attempts(events: Sequence[Event], end: datetime) -> Iterable[_Span]:
-    number, start, worker = 0, None, ""
-    for event in events:
-        if event.kind == "leased":
-            number, start, worker = event.epoch or number + 1, event.at, str(event.data.get("worker", ""))
-        elif start is not None and event.kind in _ENDS and event.epoch is not None:
-            said = f"attempt {number} on {worker}: {event.kind} after {_for(start, event.at)}"
-            yield _Span(start, event.at, _ENDS[event.kind], "", said)
-            start = None
-    if start is not None:
-        yield _Span(start, end, "live", "", f"attempt {number} on {worker}, for {_for(start, end)}")
-
-
-_CALL_ENDS = {
-    "effect sent": "good",
-    "effect failed": "bad",
-    "effect resolved": "good",
-    "effect dropped": "lost",
-}
-
-
-def _calls(events: Sequence[Event], end: datetime) -> Iterable[_Span]:
-    begun: dict[str, tuple[datetime, str, bool]] = {}
-    for event in events:
-        key, tool = str(event.data.get("key", "")), one_line(event.data.get("tool", ""), 24)
-        if event.kind in ("effect reserved", "effect claimed", "effect enqueued"):
-            begun.setdefault(key, (event.at, tool, False))
-        elif event.kind == "effect in doubt" and key in begun:
-            begun[key] = (begun[key][0], tool, True)
-        elif event.kind in _CALL_ENDS and key in begun:
-            start, tool, doubted = begun.pop(key)
-            tone = "bad" if event.data.get("status") == "failed" else _CALL_ENDS[event.kind]
-            said = f"{tool}: {event.kind.removeprefix('effect ')} after {_for(start, event.at)}"
-            yield _Span(start, event.at, tone, tool, said + (", it was in doubt" if doubted else ""))
-    for start, tool, _ in begun.values():
-        yield _Span(start, end, "doubt", tool, f"{tool}: not recorded for {_for(start, end)}")
-
-
-def _questions(questions: Sequence[Mapping[str, Any]], first: datetime, end: datetime) -> Iterable[_Span]:
-    for question in questions:
-        until = question["decided_at"] or end
-        if until < first:
-            continue
-        tone = {"approved": "good", "rejected": "bad", "expired": "bad"}.get(question["status"], "rest")
-        by = f" by {one_line(question['decided_by'], 40)}" if question["decided_by"] else ""
-        label = one_line(question["tool"] or question["kind"], 24)
-        said = f"question about {label}: {question['status']}{by} after {_for(question['created_at'], until)}"
-        yield _Span(max(first, question["created_at"]), until, tone, label, said)
-
-
-def _rests(events: Sequence[Event], end: datetime) -> Iterable[_Span]:
-    begun: tuple[datetime, str] | None = None
-    for event in events:
-        if begun is not None and event.kind in ("leased", "woken", "resumed", "cancelled"):
-            yield _Span(begun[0], event.at, "rest", begun[1], f"{begun[1]} for {_for(begun[0], event.at)}")
-            begun = None
-        if event.kind in ("sleeps", "paused"):
-            begun = event.at, event.kind
-    if begun is not None:
-        yield _Span(begun[0], end, "rest", begun[1], f"{begun[1]} for {_for(begun[0], end)}")
-
-
-def _packed(axis: _Axis, spans: Iterable[_Span]) -> list[list[_Span]]:
+def _packed(axis: _Axis, spans: Iterable[Span]) -> list[list[Span]]:
     """Spans that overlap in different rows."""
-    rows: list[list[_Span]] = []
+    rows: list[list[Span]] = []
     ends: list[float] = []
     for span in sorted(spans, key=lambda one: one.start):
         start = axis(span.start)
@@ -238,7 +152,7 @@ def _label_width(label: str) -> float:
     return len(label) * 6.4
 
 
-def _bar(axis: _Axis, span: _Span, y: float) -> Bar:
+def _bar(axis: _Axis, span: Span, y: float) -> Bar:
     x = axis(span.start)
     return Bar(round(x, 1), y, round(max(3.0, axis(span.end) - x), 1), span.tone, span.label, span.note)
 
@@ -254,7 +168,7 @@ def _marks(lane: str, events: Sequence[Event], axis: _Axis, y: float) -> Iterabl
             and event.kind in _SIGNS
             and (event.epoch is not None or event.kind == "cancelled")
         ):
-            yield Mark(x + 9, at, _SIGNS[event.kind], _ENDS[event.kind], event.kind)
+            yield Mark(x + 9, at, _SIGNS[event.kind], ENDS[event.kind], event.kind)
         elif lane == "steps" and event.kind == "checkpoint" and "ns" not in event.data:
             following = ", ".join(str(name) for name in event.data.get("next") or ())
             note = f"step {event.data.get('step')} done" + (
@@ -273,7 +187,7 @@ def _distances(axis: _Axis, y: float) -> list[Mark]:
         zip(axis.places, axis.places[1:], strict=False),
         strict=True,
     ):
-        text = _for(a, b)
+        text = how_long(a, b)
         middle = (x + end) / 2
         if (b - a).total_seconds() >= 1 and middle - _label_width(text) / 2 >= free:
             found.append(Mark(round(middle, 1), y, text, "span", ""))
@@ -285,16 +199,11 @@ def _some(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _for(a: datetime, b: datetime) -> str:
-    seconds = max(0.0, (b - a).total_seconds())
-    return span_of(seconds) if seconds >= 1 else f"{round(seconds * 1000)} ms"
-
-
 def _summary(
     events: Sequence[Event],
-    attempts: Sequence[_Span],
-    calls: Sequence[_Span],
-    waits: Sequence[_Span],
+    attempts: Sequence[Span],
+    calls: Sequence[Span],
+    waits: Sequence[Span],
     end: datetime,
 ) -> str:
     steps = sum(event.kind == "checkpoint" and "ns" not in event.data for event in events)
@@ -306,4 +215,4 @@ def _summary(
         _some(len(calls), "effect"),
         _some(len(waits), "wait"),
     ]
-    return f"{', '.join(part for part in parts if part)} in {_for(events[0].at, end)}"
+    return f"{', '.join(part for part in parts if part)} in {how_long(events[0].at, end)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 # view: see runs and questions of this agent; decide: answer its questions; operate: cancel, pause,
-# resume, retry and release its runs and settle its doubts.
+# resume, retry and release its runs, settle its doubts and try given up effects again.
 Action = Literal["view", "decide", "operate"]
 
 

@@ -77,7 +77,10 @@ SELECT idempotency_key, tool, slot, step, mode, status, provider_ref, attempts, 
        left(error ->> 'message', %(longest)s) AS problem, error ->> 'type' AS problem_type,
        created_at, updated_at, doubt_after,
        status = 'pending' AND doubt_after IS NOT NULL AND doubt_after > ledger_now() AS under_way,
-       status = 'pending' AND doubt_after IS NOT NULL AND doubt_after <= ledger_now() AS in_doubt
+       status = 'pending' AND doubt_after IS NOT NULL AND doubt_after <= ledger_now() AS in_doubt,
+       -- as `release_dead` of the outbox sees it
+       mode = 'outbox' AND status = 'failed' AND next_try_at IS NULL
+         AND NOT coalesce((error ->> 'skipped')::boolean, false) AS given_up
   FROM effects WHERE run_id = %(run_id)s ORDER BY created_at DESC, idempotency_key LIMIT %(limit)s;
 
 -- name: newest_events
