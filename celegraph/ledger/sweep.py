@@ -109,12 +109,15 @@ def _recover_page(conn: Conn, candidates: Sequence[Mapping[str, Any]], report: S
 
 
 def _recovered(conn: Conn, run_id: str, epoch: int, cause: str, detail: str | None) -> bool:
+    # For the session and not in a transaction: a sweep that is frozen must not hold the run itself.
+    conn.execute(Q.wait_briefly)
     try:
-        with conn.transaction():
-            conn.execute(Q.wait_briefly)
-            return recover(conn, run_id, epoch, cause, detail) is not None
+        return recover(conn, run_id, epoch, cause, detail) is not None
     except pg.LockNotAvailable:
         return False  # somebody is at this very run; the next sweep looks again, and the others' turn is now
+    finally:
+        if not conn.closed:
+            conn.execute(Q.wait_as_before)
 
 
 def _unanswered(conn: Conn, limit: int, queued: Callable[[], int | None]) -> list[str]:

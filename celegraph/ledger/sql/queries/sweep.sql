@@ -23,8 +23,12 @@ SELECT r.run_id, r.lock_key, r.updated_at, l.epoch,
  LIMIT %(limit)s;
 
 -- name: wait_briefly
--- Before `recover`, in its transaction: a host's open one may hold the run's row for as long as it likes.
-SET LOCAL lock_timeout = '200ms';
+-- Before `recover`: a host's open transaction may hold the run's row for as long as it likes.
+SET lock_timeout = '200ms';
+
+-- name: wait_as_before
+-- The pool gives this session to others.
+RESET lock_timeout;
 
 -- name: locks
 -- Every run's lock and the backend that has it; of runs elsewhere in this database, too.
