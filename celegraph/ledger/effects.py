@@ -15,7 +15,7 @@ from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import check_note, clean_json
+from celegraph.ledger.values import check_note, check_person, clean_json
 
 Q = load("effects")
 
@@ -246,7 +246,7 @@ class Resolution:
     attempts: int | None = None  # the call that was asked about, when a question was answered
 
     def __post_init__(self) -> None:
-        check_note(self.by, path="by")
+        check_person(self.by)
         check_note(self.note, path="note")
 
 
