@@ -54,6 +54,7 @@ class Approval:
     next_action_at: datetime | None = None
     agent: str | None = None
     run_status: str | None = None
+    run_read_only: bool = False
     now: datetime | None = None
 
     @classmethod

@@ -50,7 +50,8 @@ def _verbs_for(review: Review) -> tuple[str, ...]:
 
 def consequences(asked: Approval) -> list[Consequence]:
     """What happens on each answer, and on none."""
-    return [*_on_answers(asked), Consequence("Nobody answers", on_silence(asked))]
+    answers = _ONLY_READS if asked.run_read_only and asked.kind != "doubt" else _on_answers(asked)
+    return [*answers, Consequence("Nobody answers", on_silence(asked))]
 
 
 def _on_answers(asked: Approval) -> list[Consequence]:
@@ -100,6 +101,12 @@ _ON_REVIEW: Final = {
     "answer": Consequence("Answer", "The tool is not called; the model gets your words as its result."),
     "each": Consequence("One by one", "Each call as you decide on it."),
 }
+
+
+# A run may have become so since it asked, by another question's silence.
+_ONLY_READS: Final = [
+    Consequence("Any answer", "The run goes on with it, but it may only read: no effect is called.")
+]
 
 
 def decided_before(asked: Approval) -> str | None:

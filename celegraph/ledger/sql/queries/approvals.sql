@@ -4,12 +4,12 @@ SELECT * FROM approvals WHERE run_id = %(run_id)s ORDER BY created_at, ask;
 
 -- name: get
 -- With the database's time: whether it is overdue is not for the reader's clock to say.
-SELECT a.*, r.agent, r.status AS run_status, ledger_now() AS now
+SELECT a.*, r.agent, r.status AS run_status, r.read_only AS run_read_only, ledger_now() AS now
   FROM approvals a JOIN runs r USING (run_id) WHERE a.approval_id = %(approval_id)s;
 
 -- name: list
 -- The oldest first; a condition that is NULL is none.
-SELECT a.*, r.agent, r.status AS run_status, ledger_now() AS now
+SELECT a.*, r.agent, r.status AS run_status, r.read_only AS run_read_only, ledger_now() AS now
   FROM approvals a JOIN runs r USING (run_id)
  WHERE (%(status)s::text IS NULL OR a.status = %(status)s)
    AND (%(run_id)s::text IS NULL OR a.run_id = %(run_id)s)
