@@ -88,7 +88,7 @@ def test_a_decision_falls_and_holds_with_its_block(binding: Project) -> None:
     assert facts["after"] == ["finished", {"order": "A-1", "cents": 1999, "receipt": "A-1: 500"}]
 
 
-def test_a_worker_never_looks_before_the_commit_and_never_after_a_rollback(
+def test_f122_enqueue_inside_a_transaction_a_worker_never_looks_before_the_commit_or_after_a_rollback(
     migrated: Project, tmp_path: Path
 ) -> None:
     with migrated.worker(tmp_path):
