@@ -22,7 +22,7 @@ from langgraph.errors import (
 )
 
 from celegraph.agent.class_names import names_of
-from celegraph.agent.saver import ClockBehind
+from celegraph.agent.saver import ClockBehind, InheritedState
 from celegraph.agent.spec import RetryPolicy
 from celegraph.errors import CelegraphError, Fenced
 from celegraph.ledger.db_errors import is_bad_value, is_fenced, is_lost
@@ -96,6 +96,9 @@ def classify(error: BaseException, retry: RetryPolicy, *, own_connection_lost: b
         return InvalidResume()
     if isinstance(error, ClockBehind):
         return Transient()
+    if isinstance(error, InheritedState):
+        # Before the agent's own retry: the next attempt would take the other run's state for its own.
+        return Permanent()
     if retry.covers(error):
         return Transient(_retry_after(error))
     if is_bad_value(error) or isinstance(

@@ -38,6 +38,11 @@ class ClockBehind(CelegraphError):
     on would be invisible progress.  Tried again; see `clock`, which should have prevented it."""
 
 
+class InheritedState(CelegraphError):
+    """A run that has never begun finds checkpoints under its id: somebody has deleted the row of an earlier
+    run, and gone on with them this one would skip what the earlier one has done and was allowed to do."""
+
+
 @dataclass
 class CallSites:
     """From which step of its parent each (sub)graph namespace was entered, in this attempt."""
@@ -92,6 +97,8 @@ class Saver(ReadingSaver):
         self.sites = CallSites()
         self.head: list[CheckpointTuple | None] = [None]
         self.touched = [False]
+        # No attempt before this one: nothing of this run can be stored yet.
+        self.first = [False]
         self.before_writes: list[Callable[[str], Awaitable[None]]] = []
         self.held = HeldWrites()
         # Asked how the attempt ends when a state cannot be read, or a subgraph left work undone.
@@ -112,6 +119,13 @@ class Saver(ReadingSaver):
         if namespace:
             self.pending.opened(namespace, config.get("metadata") or {}, found)
         if not namespace and "checkpoint_id" not in config["configurable"]:
+            if found is not None and self.first[0] and not self.touched[0]:
+                raise InheritedState(
+                    f"run {config['configurable']['thread_id']!r} has never begun, and there are checkpoints"
+                    " under its id: the row of an earlier run was deleted without them. Take another run_id,"
+                    " or delete what has this thread_id from checkpoints, checkpoint_writes and"
+                    " checkpoint_blobs before the run is tried again"
+                )
             self.head[0] = found
         return found
 
