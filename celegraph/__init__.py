@@ -6,10 +6,14 @@ imports LangGraph.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# Here, because LangGraph reads it when it is imported: checkpoints must not be able to name code to run.
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 if TYPE_CHECKING:
     from celegraph.agent.asking import Decision as Decision

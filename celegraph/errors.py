@@ -113,6 +113,10 @@ class BrokerUnsupported(ConfigError):
     """The broker or pool cannot carry runs; the message names the remedy."""
 
 
+class BrokerUnreachable(ConfigError):
+    """The broker did not answer; start it or correct the URL.  Runs are safe meanwhile."""
+
+
 # -- the state of things: somebody else moved first, or there is no such row -----------------------
 
 
@@ -207,6 +211,16 @@ class EffectNotFound(LedgerError, LookupError):
         self.key = key
 
 
+class NotResolvable(LedgerError):
+    """The effect is not in doubt any more, or a call may still be under way; `problem` says which."""
+
+    def __init__(self, key: str, answer: str, *, status: str, problem: str):
+        super().__init__(f"cannot resolve effect {key!r} as {answer}: {problem}")
+        self.key = key
+        self.status = status
+        self.problem = problem
+
+
 # -- inside a node ---------------------------------------------------------------------------------
 
 
@@ -269,6 +283,24 @@ class ApprovalRejected(CelegraphError):
         self.tool = tool
         self.approval_id = approval_id
         self.status = status
+
+
+class NodeExited(CelegraphError):
+    """A node called sys.exit(); it is a failure of the node, not the end of the worker."""
+
+    def __init__(self, code: object):
+        super().__init__(f"a node called sys.exit({code!r})")
+        self.code = code
+
+
+class ClockBehind(CelegraphError):
+    """A checkpoint would sort before its own parent: LangGraph orders them by the writer's clock, and going
+    on would be invisible progress.  Tried again; synchronise the hosts' clocks."""
+
+
+class InheritedState(CelegraphError):
+    """A run that has never begun finds checkpoints under its id: somebody has deleted the row of an earlier
+    run, and gone on with them this one would skip what the earlier one has done and was allowed to do."""
 
 
 class AttemptOver(CelegraphError):

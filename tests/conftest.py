@@ -36,6 +36,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(celegraph.testing, "celegraph")
 
 
+@pytest.fixture(autouse=True)
+def no_project_is_left_in_the_environment() -> Iterator[None]:
+    """A Django project that a test has imported names itself there, and Celery would set it up in the
+    workers of every later test."""
+    before = os.environ.get("DJANGO_SETTINGS_MODULE")
+    yield
+    if before is None:
+        os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
     """Shared by all tests: do not stop it; fault tests start `LocalServers` of their own."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from langgraph.runtime import ExecutionInfo, RunControl
 
+from celegraph.agent.effect_book import EffectBook
 from celegraph.agent.graphs import Graph
 from celegraph.agent.passes import Passes
 from celegraph.agent.policy import ApprovalPolicy
@@ -26,7 +27,6 @@ from celegraph.config import Config
 from celegraph.errors import AttemptOver, EffectOutsideRun
 from celegraph.ledger import leases, outbox
 from celegraph.ledger.approvals import Approval
-from celegraph.ledger.effects import Effect
 from celegraph.ledger.outcomes import Sleeping, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
@@ -60,43 +60,6 @@ class Execution:
     effects: int = 0  # called in this pass, made or given back
 
 
-class EffectBook:
-    """The run's effects as this attempt knows them: loaded once, kept up by its own calls."""
-
-    def __init__(self) -> None:
-        self._by_key: dict[str, Effect] = {}
-        self._by_place: dict[tuple[str, str], set[str]] = {}
-        self._by_slot: dict[tuple[str, str, str], str] = {}
-        self._intents: dict[str, set[str]] = {}
-
-    def put(self, row: Effect) -> None:
-        """Add or replace a row."""
-        self._by_key[row.idempotency_key] = row
-        self._by_place.setdefault((row.step, row.tool), set()).add(row.idempotency_key)
-        self._by_slot[(row.step, row.tool, row.slot)] = row.idempotency_key
-        if row.mode == "outbox" and row.task_id is not None and row.released_at is None:
-            self._intents.setdefault(row.task_id, set()).add(row.idempotency_key)
-
-    def at(self, step: str, tool: str) -> list[Effect]:
-        """The calls of one tool in one logical step."""
-        return [self._by_key[key] for key in self._by_place.get((step, tool), ())]
-
-    def named(self, step: str, tool: str, name: str) -> Effect | None:
-        """The call in an author's own slot."""
-        key = self._by_slot.get((step, tool, f"={name}"))
-        return None if key is None else self._by_key[key]
-
-    def unreleased(self, task_id: str) -> list[Effect]:
-        """Intents of a graph task that its writes have not released, as far as this attempt knows."""
-        return [self._by_key[k] for k in self._intents.get(task_id, ())]
-
-    def __iter__(self) -> Iterator[Effect]:
-        return iter(self._by_key.values())
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._by_key
-
-
 @dataclass
 class Attempt:
     """Everything the helpers inside a node need; lives on the slot's event loop."""
@@ -121,6 +84,8 @@ class Attempt:
     # Keys of effects whose plain functions are being called in node threads just now.
     calling: set[str] = field(default_factory=set)
     working: set[asyncio.Future[Any]] = field(default_factory=set)
+    # Until when the calls that were granted here may take (monotonic), each as long as it was promised.
+    promised_until: float = 0.0
     over: bool = False
     # Nothing that it has started is still alive and might write.
     clean: bool = True
@@ -192,6 +157,10 @@ class Attempt:
 
         self.calls[key] = outcome
         outcome.add_done_callback(over)
+
+    def promise(self, seconds: float) -> None:
+        """A call has been granted that may take so long.  On the loop."""
+        self.promised_until = max(self.promised_until, time.monotonic() + seconds)
 
     def worked(self, work: asyncio.Future[Any]) -> None:
         """An async effect is through; its caller may have been cancelled and never see the error."""

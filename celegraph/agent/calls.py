@@ -108,7 +108,8 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
     prepared = await _prepare(caller, decl, args, work)
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
-            prepared = await _after_lookup(prepared, await look_up_async(decl, prepared.row))
+            found = await look_up_async(decl, prepared.row, call_timeout(attempt.config, decl))
+            prepared = await _after_lookup(prepared, found)
             continue
         call = prepared.call()
         if boot_time() > prepared.until:
@@ -183,8 +184,10 @@ async def _without_approval(request: Request) -> _Prepared:
 
 
 def _granted(request: Request, row: Effect, asked_at: float) -> Granted:
-    request.attempt.effects.put(row)
-    window = request.attempt.config.call_window.total_seconds()
+    attempt = request.attempt
+    attempt.effects.put(row)
+    window = attempt.config.call_window.total_seconds()
+    attempt.promise(window + call_timeout(attempt.config, request.decl).total_seconds())
     return Granted(request, row, asked_at + window)
 
 

@@ -63,7 +63,7 @@ async def dispatch_once(
     known = declared() if known is None else known
     report = DispatchReport()
     horizons = {tool: config.call_window + call_timeout(config, d) for tool, d in known.items()}
-    for row in await outbox.doubtful(pen, list(known), limit):
+    for row in await outbox.doubtful(pen, horizons, limit):
         await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report, policy_of))
     for _ in range(limit):
         until = _call_until(config)
@@ -118,7 +118,6 @@ async def _perform(
             # The session is gone, but not the fact: else somebody would be asked what is known here.
             await asyncio.to_thread(_keep, config, row, stored, call.provider_ref)
         raise
-    await outbox.settle_intent(pen, key)
     report.sent += 1
 
 
@@ -187,15 +186,15 @@ async def _doubt(
     answer = answer_doubt(decl, row)
     settled = False
     if answer == "look up":
-        found = await look_up_async(decl, row)
+        found = await look_up_async(decl, row, call_timeout(config, decl))
         settled = isinstance(found, NotHappened)
         answer = answer_doubt(decl, row, found)
         if isinstance(answer, Replay):
             ref = getattr(found, "ref", None)
             stored, _ = kept_result(answer.result, config.max_value_bytes)
-            key = row.idempotency_key
-            await effects.record_sent(pen, key, row.attempts, 0, result=stored, ref=ref, by="look-up")
-            await outbox.settle_intent(pen, key)
+            await effects.record_sent(
+                pen, row.idempotency_key, row.attempts, 0, result=stored, ref=ref, by="look-up"
+            )
             report.sent += 1
             return
     match answer:

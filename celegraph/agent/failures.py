@@ -22,9 +22,8 @@ from langgraph.errors import (
 )
 
 from celegraph.agent.class_names import names_of
-from celegraph.agent.saver import ClockBehind, InheritedState
 from celegraph.agent.spec import RetryPolicy
-from celegraph.errors import CelegraphError, Fenced
+from celegraph.errors import CelegraphError, ClockBehind, Fenced, InheritedState
 from celegraph.ledger.db_errors import is_bad_value, is_fenced, is_lost
 from celegraph.ledger.values import clean_json
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
 from typing import Any
 
-# Read by LangGraph when it is imported: checkpoints must not be able to name code to run.
-os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
-
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde import _msgpack
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
@@ -20,6 +17,11 @@ from celegraph.agent.spec import Agent
 from celegraph.errors import AgentUnusable
 
 Graph = Pregel[Any, Any, Any, Any]
+
+
+def strict_msgpack() -> bool:
+    """Whether LangGraph refuses checkpoints that name code to run: what it read when it was imported."""
+    return _msgpack.STRICT_MSGPACK_ENABLED
 
 
 def load_graph(name: str, agent: Agent) -> Graph:

@@ -43,13 +43,19 @@ def look_up(decl: Declaration, row: Effect) -> Found:
     return _checked(decl, found)
 
 
-async def look_up_async(decl: Declaration, row: Effect) -> Found:
-    """Ask with either kind of `lookup`, without blocking the loop."""
+async def look_up_async(decl: Declaration, row: Effect, within: timedelta) -> Found:
+    """Ask with either kind of `lookup`, without blocking the loop.
+
+    One that takes longer than `within` has not answered; a plain one's thread cannot be stopped and goes on.
+    """
     lookup: Any = decl.lookup
-    if not inspect.iscoroutinefunction(lookup):
-        return await asyncio.to_thread(look_up, decl, row)
     try:
-        found = await lookup(call_of(row), **body_of(row))
+        async with asyncio.timeout(within.total_seconds()):
+            if not inspect.iscoroutinefunction(lookup):
+                return await asyncio.to_thread(look_up, decl, row)
+            found = await lookup(call_of(row), **body_of(row))
+    except EffectMisuse:
+        raise
     except Exception as error:
         return Unknown(type(error).__name__)
     return _checked(decl, found)

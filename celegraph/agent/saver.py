@@ -29,18 +29,8 @@ from celegraph.agent.place import current_execution
 from celegraph.agent.readable import ReadingSaver, StateUnreadable
 from celegraph.agent.storable import UnstorableState, check_inlined, first_culprit
 from celegraph.agent.unknown import PendingBelow, not_known
-from celegraph.errors import CelegraphError, InvalidValue
+from celegraph.errors import ClockBehind, InheritedState, InvalidValue
 from celegraph.ledger.pen import Pen
-
-
-class ClockBehind(CelegraphError):
-    """A checkpoint would sort before its own parent: LangGraph orders them by the writer's clock, and going
-    on would be invisible progress.  Tried again; see `clock`, which should have prevented it."""
-
-
-class InheritedState(CelegraphError):
-    """A run that has never begun finds checkpoints under its id: somebody has deleted the row of an earlier
-    run, and gone on with them this one would skip what the earlier one has done and was allowed to do."""
 
 
 @dataclass

@@ -85,7 +85,7 @@ def _served(inst: Installation) -> dict[str, set[str]]:
 
 
 def _msgpack() -> Check:
-    """LangGraph reads this when it is imported; `agent.graphs` sets it unless the host has."""
+    """LangGraph reads this when it is imported; `import celegraph` sets it unless the host has."""
     value = os.environ.get("LANGGRAPH_STRICT_MSGPACK", "true")
     if value.lower() in ("1", "true", "yes"):
         return ok("checkpoints", "strict msgpack: a checkpoint cannot name code to run")

@@ -100,7 +100,9 @@ class Stage:
 
     def _environment(self) -> dict[str, str]:
         path = os.pathsep.join(filter(None, [str(self.example.root), os.environ.get("PYTHONPATH")]))
-        return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+        # A Django developer's shell names a project, and Celery would set that up in our workers.
+        mine = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+        return {**mine, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
     def variables(self) -> dict[str, str]:
         """What the example reads from its environment."""

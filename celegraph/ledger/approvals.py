@@ -14,7 +14,7 @@ from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import is_text
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import check_note
+from celegraph.ledger.values import check_note, check_person
 
 Q = load("approvals")
 
@@ -111,7 +111,7 @@ def decide(
         "approval_id": approval_id,
         "status": status,
         "decision": Jsonb(dict(decision)),
-        "by": check_note(by, path="by"),
+        "by": check_person(by),
         "note": check_note(note, path="note"),
         "args": Jsonb(args) if args_hash is not None else None,
         "args_hash": args_hash,

@@ -16,7 +16,7 @@ from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import is_text
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import check_note, clean_json
+from celegraph.ledger.values import check_note, check_person, clean_json
 
 Q = load("effects")
 
@@ -247,7 +247,7 @@ class Resolution:
     attempts: int | None = None  # the call that was asked about, when a question was answered
 
     def __post_init__(self) -> None:
-        check_note(self.by, path="by")
+        check_person(self.by)
         check_note(self.note, path="note")
 
 

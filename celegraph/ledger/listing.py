@@ -72,7 +72,10 @@ class ListedRun:
 
 @dataclass(frozen=True)
 class ListedApproval:
-    """An open question as a list shows it; its prompt is cut."""
+    """An open question as a list shows it; its prompt is cut.
+
+    `overdue`: its deadline has passed; it can still be answered if it `stays_open`, as a doubt does.
+    """
 
     approval_id: str
     run_id: str
@@ -86,6 +89,7 @@ class ListedApproval:
     created_at: datetime
     deadline_at: datetime | None
     overdue: bool
+    stays_open: bool
     now: datetime
 
     @property

@@ -14,7 +14,7 @@ from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import check_note
+from celegraph.ledger.values import check_person
 
 Q = load("outbox")
 
@@ -38,12 +38,7 @@ async def drop_stale(pen: Pen, run_id: str, epoch: int, *, task_id: str, executi
 
 async def claim_next(pen: Pen, owner: str, horizons: Mapping[str, timedelta]) -> Effect | None:
     """The next intent to perform, with the right to call it once; None: nothing is due."""
-    params = {
-        "owner": owner,
-        "tools": list(horizons),
-        "horizons": Jsonb({tool: h.total_seconds() for tool, h in horizons.items()}),
-    }
-    row = await pen.fetch_one(Q.claim_next, params)
+    row = await pen.fetch_one(Q.claim_next, {"owner": owner, **_by_tool(horizons)})
     return None if row is None else Effect.from_row(row)
 
 
@@ -63,20 +58,23 @@ async def claim_again(
     return None if found is None else Effect.from_row(found)
 
 
-async def doubtful(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
-    """Intents whose last call nobody knows the end of."""
-    return [Effect.from_row(r) for r in await pen.fetch(Q.doubtful, {"tools": tools, "limit": limit})]
+async def doubtful(pen: Pen, horizons: Mapping[str, timedelta], limit: int) -> list[Effect]:
+    """Intents whose last call nobody knows the end of; for a horizon nobody else gets them."""
+    rows = await pen.fetch(Q.doubtful, {"limit": limit, **_by_tool(horizons)})
+    return [Effect.from_row(row) for row in rows]
+
+
+def _by_tool(horizons: Mapping[str, timedelta]) -> dict[str, Any]:
+    return {
+        "tools": list(horizons),
+        "horizons": Jsonb({tool: h.total_seconds() for tool, h in horizons.items()}),
+    }
 
 
 async def try_later(pen: Pen, row: Effect, status: str, delay: timedelta | None) -> None:
     """Look at this intent again after `delay` if it still has this status; None makes it a dead letter."""
     params = {"key": row.idempotency_key, "attempts": row.attempts, "status": status, "delay": delay}
     await pen.fetch(Q.try_later, params)
-
-
-async def settle_intent(pen: Pen, key: str) -> None:
-    """The intent is sent: nothing more to try."""
-    await pen.fetch(Q.settle_intent, {"key": key})
 
 
 async def ask(pen: Pen, run_id: str, question: Ask) -> None:
@@ -99,7 +97,7 @@ async def ask(pen: Pen, run_id: str, question: Ask) -> None:
 
 def release_dead(conn: AnyConn, key: str, by: str) -> str:
     """A dead letter is tried again; returns its run_id.  `EffectNotFound` if there is no such letter."""
-    row = conn.execute(Q.release_dead, {"key": key, "by": check_note(by, path="by")}).fetchone()
+    row = conn.execute(Q.release_dead, {"key": key, "by": check_person(by)}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return str(row["run_id"])

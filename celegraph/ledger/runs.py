@@ -16,7 +16,7 @@ from celegraph.ledger.keys import lock_key
 from celegraph.ledger.plain import is_text
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
-from celegraph.ledger.values import check_note
+from celegraph.ledger.values import check_note, check_person
 
 Q = load("runs")
 
@@ -221,7 +221,7 @@ def make_ready(conn: AnyConn, run_id: str, verb: str, by: str | None = None) -> 
         "release": (["quarantined"], "released"),
         "resume": (["paused"], "resumed"),
     }[verb]
-    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": check_note(by, path="by")}
+    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": check_person(by)}
     if conn.execute(Q.make_ready, params).fetchone():
         return "ready"
     # Its owner may pause it between these two statements; then the third finds it paused.

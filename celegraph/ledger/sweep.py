@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from psycopg import errors as pg
+
 from celegraph.config import Config
 from celegraph.ledger import runs
 from celegraph.ledger.connect import Conn
@@ -99,11 +101,23 @@ def _recover_page(conn: Conn, candidates: Sequence[Mapping[str, Any]], report: S
         else:
             continue
         detail = next((said for sign, said in _HANGS.items() if run[sign]), None)
-        if recover(conn, run["run_id"], run["epoch"], cause, detail) is None:
+        if not _recovered(conn, run["run_id"], run["epoch"], cause, detail):
             continue
         report.recovered.append(run["run_id"])
         if holder is not None:
             _terminate(conn, run["run_id"], run["lock_key"], holder, report)
+
+
+def _recovered(conn: Conn, run_id: str, epoch: int, cause: str, detail: str | None) -> bool:
+    # For the session and not in a transaction: a sweep that is frozen must not hold the run itself.
+    conn.execute(Q.wait_briefly)
+    try:
+        return recover(conn, run_id, epoch, cause, detail) is not None
+    except pg.LockNotAvailable:
+        return False  # somebody is at this very run; the next sweep looks again, and the others' turn is now
+    finally:
+        if not conn.closed:
+            conn.execute(Q.wait_as_before)
 
 
 def _unanswered(conn: Conn, limit: int, queued: Callable[[], int | None]) -> list[str]:

@@ -87,10 +87,23 @@ def check_stored_json(value: object, *, path: str) -> Json:
 
 
 def check_note(text: str | None, *, path: str) -> str | None:
-    """What a person says about what they do, or their name; `InvalidValue` when no column can hold it."""
-    if text is not None and not isinstance(text, str):
-        raise InvalidValue(path, f"is a {type(text).__name__}; pass text")
-    return None if text is None else check_text(text, path)
+    """What a person says about what they do; `InvalidValue` when it cannot be stored or is too long."""
+    return _check_words(text, path, MAX_NOTE)
+
+
+def check_person(name: str | None, *, path: str = "by") -> str | None:
+    """Who does it, as they are called; `InvalidValue`."""
+    return _check_words(name, path, MAX_PERSON)
+
+
+def _check_words(text: object, path: str, most: int) -> str | None:
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise InvalidValue(path, f"is of type {type(text).__name__}; pass text")
+    if len(text) > most:
+        raise InvalidValue(path, f"has {len(text)} characters, the limit is {most}")
+    return check_text(text, path)
 
 
 def _state_leaf(value: object, path: str) -> Json:

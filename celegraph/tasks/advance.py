@@ -14,6 +14,7 @@ from celegraph.agent.runner import drive
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
 from celegraph.agent.stream import Stream
+from celegraph.errors import NodeExited
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
 from celegraph.ledger.db_errors import in_log, is_lost
@@ -24,7 +25,7 @@ from celegraph.tasks import drain, hooks
 from celegraph.tasks.heart import Pulse
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.settle import settle
-from celegraph.tasks.slot import NodeExited, Slot, current_slot
+from celegraph.tasks.slot import Slot, current_slot
 from celegraph.tasks.stream.publisher import sink_of
 from celegraph.tasks.watchdog import Watchdog, watching
 
@@ -73,7 +74,7 @@ def advance(inst: Installation, run_id: str) -> Advanced:
             raise
         if type(error) is SystemExit and error.code not in _SIGNALLED:
             # An async node called sys.exit(): its failure, not the worker's end.
-            return _fail_elsewhere(inst, held.run, NodeExited(f"a node called sys.exit({error.code!r})"))
+            return _fail_elsewhere(inst, held.run, NodeExited(error.code))
         if drain.requested(within=_FLAG_WITHIN):
             _hand_back(inst, held.run, "drained")
         # Else a hard time limit (or a revoke) ends this very step, and the next attempt may meet the same:
@@ -177,7 +178,8 @@ def _agent_here(inst: Installation, run: Run) -> tuple[Agent, Graph | None, str]
         spec = inst.agent(run.agent)
         return spec, inst.graph(run.agent), ""
     except Exception as error:
-        logger.error("agent unusable here", extra={"run_id": run.run_id, "error": repr(error)})
+        # What the host's code raised may quote anything; the run's own reason says it.
+        logger.error("agent unusable here", extra={"run_id": run.run_id, "error": in_log(error)})
         return Agent(graph=None), None, f"graph changed: agent {run.agent!r} is not usable here ({error})"
 
 
@@ -207,14 +209,16 @@ async def _tick(
 async def _leftovers(slot: Slot, attempt: Attempt, ticker: asyncio.Future[None]) -> bool:
     """Cancel and await what the attempt started.  False: something is still alive and might write.
 
-    Calls in flight are first given the time they were promised: their record is worth more than haste.
+    Calls in flight are first given the time they were promised, and a little to be recorded: that is worth
+    more than haste.
     """
-    promised = time.monotonic() + attempt.config.effect_timeout.total_seconds()
+    now = time.monotonic()
+    recorded = max(attempt.promised_until, now) + _WAIT_FOR_LEFTOVERS
     if attempt.working:
-        await asyncio.wait(attempt.working, timeout=promised - time.monotonic())
+        await asyncio.wait(attempt.working, timeout=recorded - now)
     # Node threads before tasks: a thread that records its call does so through a task on this loop.
     deadline = time.monotonic() + _WAIT_FOR_LEFTOVERS
-    while slot.executor.busy and time.monotonic() < (promised if attempt.calling else deadline):
+    while slot.executor.busy and time.monotonic() < (recorded if attempt.calling else deadline):
         await asyncio.sleep(0.01)
     ours = (asyncio.current_task(), ticker)
     tasks = [t for t in asyncio.all_tasks() if t not in ours]

@@ -13,7 +13,7 @@ import redis
 from kombu import Connection, Queue
 from kombu.exceptions import OperationalError
 
-from celegraph.errors import BrokerUnsupported, ConfigError
+from celegraph.errors import BrokerUnreachable, BrokerUnsupported
 
 OLDEST_REDIS = (6, 2)  # kombu 5.7 finds lost messages by ZRANGE ... BYSCORE REV
 _ANSWER_WITHIN = 5.0
@@ -26,10 +26,6 @@ _AMQP_LIMITS = {
     "interval_step": 0,
     "interval_max": 0,
 }
-
-
-class BrokerUnreachable(ConfigError):
-    """The broker did not answer; start it or correct the URL.  Runs are safe meanwhile."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.keys import args_hash
-from celegraph.ledger.plain import check_text
-from celegraph.ledger.values import MAX_NOTE, MAX_PERSON, check_stored_json
+from celegraph.ledger.values import check_note, check_person, check_stored_json
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import installation
 from celegraph.tasks.resolve import resolve_question
@@ -81,8 +80,12 @@ def _check(
         raise DecisionRefused(approval_id, f"unknown verb {verb!r}; use one of {', '.join(_VERBS)}")
     if not by or not isinstance(by, str):
         raise DecisionRefused(approval_id, "by= must name who decides", field="by")
-    _check_text(approval_id, "by", by, MAX_PERSON)
-    _check_text(approval_id, "note", note or "", MAX_NOTE)
+    try:
+        check_person(by)
+        check_note(note, path="note")
+    except InvalidValue as problem:
+        said = f"{problem.path}= {problem.problem}"
+        raise DecisionRefused(approval_id, said, field=problem.path) from problem
     if (args is not None) != (verb == "edit"):
         raise DecisionRefused(approval_id, "args= goes with 'edit', and only with it", field="args")
     if args is not None and not isinstance(args, Mapping):
@@ -91,16 +94,6 @@ def _check(
         raise DecisionRefused(approval_id, "value= goes with 'answer' or 'approve'", field="value")
     if value is not None:
         check_size(stored_json(check_stored_json(value, path="value")), config.max_value_bytes, "value")
-
-
-def _check_text(approval_id: str, name: str, text: object, most: int) -> None:
-    if not isinstance(text, str):
-        raise DecisionRefused(approval_id, f"{name}= is text, not {type(text).__name__}", field=name)
-    if len(text) > most:
-        raise DecisionRefused(
-            approval_id, f"{name}= has {len(text)} characters, the limit is {most}", field=name
-        )
-    check_text(text, name)
 
 
 def _decide(

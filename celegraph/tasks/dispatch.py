@@ -7,6 +7,7 @@ import logging
 from celegraph.agent.dispatch import DispatchReport, dispatch_once
 from celegraph.agent.reconcile import reconcile_once
 from celegraph.ledger.connect import ledger
+from celegraph.ledger.db_errors import in_log
 from celegraph.ledger.sweep import record_tick, wake
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.ring import ring_ready
@@ -34,7 +35,7 @@ def reconcile(inst: Installation) -> int:
     slot = current_slot(inst.config)
 
     async def work(slot: Slot) -> list[str]:
-        return await reconcile_once(await slot.ready_pen(), max_value_bytes=inst.config.max_value_bytes)
+        return await reconcile_once(await slot.ready_pen(), inst.config)
 
     happened = slot.run(work(slot))
     with ledger(inst.config) as conn:
@@ -51,7 +52,7 @@ def _load_agents(inst: Installation) -> None:
             inst.graph(name)
         except Exception as error:
             # Its own runs say so; the effects of the others must not wait for it.
-            logger.error("agent unusable here", extra={"agent": name, "error": repr(error)})
+            logger.error("agent unusable here", extra={"agent": name, "error": in_log(error)})
 
 
 def _note(inst: Installation, name: str, counts: dict[str, int]) -> None:

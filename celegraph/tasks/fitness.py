@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
-from celegraph.errors import BrokerUnsupported, CelegraphError, ConfigError
+from celegraph.errors import BrokerUnreachable, BrokerUnsupported, CelegraphError, ConfigError
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import is_lost
 from celegraph.tasks import queues
-from celegraph.tasks.broker import BrokerUnreachable, check_connection
+from celegraph.tasks.broker import check_connection
 from celegraph.tasks.installation import Installation
 
 logger = logging.getLogger("celegraph")
@@ -20,6 +21,7 @@ def check_worker(inst: Installation, pool: object) -> None:
     _check_pool(pool)
     _check_content(inst)
     _warn_of_spawn(inst)
+    _warn_of_msgpack()
     try:
         facts = check_connection(inst.app.connection_for_read())
     except BrokerUnreachable as error:
@@ -60,6 +62,21 @@ def _warn_of_spawn(inst: Installation) -> None:
         logger.warning(
             "worker_pool_start_method is 'spawn', and its children import only what include= names: name the"
             " module there that calls celegraph.install, or they know none of its tasks"
+        )
+
+
+def _warn_of_msgpack() -> None:
+    # Here and not above: the command line checks brokers without LangGraph.
+    from celegraph.agent.graphs import strict_msgpack
+
+    if (
+        os.environ.get("LANGGRAPH_STRICT_MSGPACK", "").lower() in ("1", "true", "yes")
+        and not strict_msgpack()
+    ):
+        logger.warning(
+            "LangGraph was imported before celegraph and is not strict: who writes to the database can make"
+            " this worker import code; import celegraph first, or set LANGGRAPH_STRICT_MSGPACK=true in the"
+            " environment"
         )
 
 

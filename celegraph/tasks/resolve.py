@@ -4,39 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from celegraph.errors import DecisionRefused, LedgerError
+from celegraph.errors import DecisionRefused, LedgerError, NotResolvable
 from celegraph.ledger import effects
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Resolution
-from celegraph.ledger.values import check_note
+from celegraph.ledger.values import MAX_NOTE, check_note
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import installation
 from celegraph.tasks.ring import wake_and_ring
 
 Answer = Literal["happened", "did_not_happen", "skip"]
 ANSWERS: tuple[Answer, ...] = ("happened", "did_not_happen", "skip")
-
-
-class NotResolvable(LedgerError):
-    """The effect is not in doubt any more, or a call may still be under way; the message says which."""
-
-    def __init__(self, effect: Effect, answer: str, asked: int | None = None):
-        if effect.done:
-            problem = f"it is {effect.status}: what has happened cannot be undone here"
-        elif effect.status != "pending":
-            problem = f"it is {effect.status}"
-        elif asked not in (None, effect.attempts):
-            problem = f"call number {asked} was asked about, and number {effect.attempts} was made since"
-        else:
-            problem = (
-                f"a call may still be under way for {effect.doubt_in_s or 0:.0f} s; until then only"
-                " 'happened' is believed"
-            )
-        super().__init__(f"cannot resolve effect {effect.idempotency_key!r} as {answer}: {problem}")
-        self.key = effect.idempotency_key
-        self.status = effect.status
 
 
 def resolve_effect(
@@ -138,8 +118,23 @@ def _resolve(
     )
     run_id = effects.resolve(conn, key, resolution)
     if run_id is None:
-        raise NotResolvable(effects.get_effect(conn, key), answer, attempts)
+        raise _not_resolvable(effects.get_effect(conn, key), answer, attempts)
     return run_id
+
+
+def _not_resolvable(effect: Effect, answer: str, asked: int | None = None) -> NotResolvable:
+    if effect.done:
+        problem = f"it is {effect.status}: what has happened cannot be undone here"
+    elif effect.status != "pending":
+        problem = f"it is {effect.status}"
+    elif asked not in (None, effect.attempts):
+        problem = f"call number {asked} was asked about, and number {effect.attempts} was made since"
+    else:
+        problem = (
+            f"a call may still be under way for {effect.doubt_in_s or 0:.0f} s; until then only"
+            " 'happened' is believed"
+        )
+    return NotResolvable(effect.idempotency_key, answer, status=effect.status, problem=problem)
 
 
 def _provider_says(
@@ -165,11 +160,13 @@ def _provider_says(
         run_id = effects.resolve(conn, found, resolution)
         effect = effects.get_effect(conn, found)
         if run_id is None and effect.status != status:
-            raise NotResolvable(effect, status)
+            raise _not_resolvable(effect, status)
         if run_id is not None:
             after_commit(lambda: wake_and_ring(inst, run_id, "doubt answered"))
     return effect
 
 
 def _provider_says_no(reason: str | None) -> dict[str, Any]:
-    return {"type": "celegraph.ProviderSaysNo", "message": check_note(reason, path="reason"), "final": True}
+    # Cut: what a provider has said is not refused for its length.
+    said = reason[:MAX_NOTE] if isinstance(reason, str) else reason
+    return {"type": "celegraph.ProviderSaysNo", "message": check_note(said, path="reason"), "final": True}

@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from celegraph.agent.home import noted, task_factory
 from celegraph.config import Config
+from celegraph.errors import NodeExited
 from celegraph.ledger.pen import Pen
 from celegraph.tasks import hooks
 from celegraph.tasks.heart import Heart
@@ -27,10 +28,6 @@ T = TypeVar("T")
 # Larger than `max_concurrency` (32): else sync nodes can take every thread and starve the loop's own
 # look-ups (DNS, serialisation), which run in the same executor.
 _THREADS_OVER_CONCURRENCY = 32
-
-
-class NodeExited(Exception):
-    """A node called sys.exit(); it is a failure of the node, not the end of the worker."""
 
 
 class NodeExecutor(ThreadPoolExecutor):
@@ -53,7 +50,7 @@ class NodeExecutor(ThreadPoolExecutor):
                 with hooks.calling(hooks.around_node):
                     return job()
             except SystemExit as error:
-                raise NodeExited(f"a node called sys.exit({error.code!r})") from error
+                raise NodeExited(error.code) from error
             finally:
                 with self._count:
                     self._busy -= 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 
-# Seconds that a worker which is asked to stop gives to what is being told just now.
+# Seconds that a worker which is asked to stop gives to what is being told just now, by all channels together.
 _LAST_WORDS = 10.0
 
 # By process too: a forked child has none of its parent's threads.
@@ -26,6 +27,7 @@ def begin_telling(channel: str, work: Callable[[], object]) -> bool:
 
 def finish_telling() -> None:
     """Wait a little for the messages in hand: a process that leaves earlier leaves them in doubt."""
+    until = time.monotonic() + _LAST_WORDS
     for (pid, _channel), thread in list(_telling.items()):
         if pid == os.getpid():
-            thread.join(_LAST_WORDS)
+            thread.join(max(0.0, until - time.monotonic()))

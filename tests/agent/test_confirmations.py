@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from celegraph import EffectCall, confirm_effect, effect, fail_effect, resolve_effect
-from celegraph.errors import EffectFailed, EffectNotFound, LedgerError
+from celegraph.errors import EffectFailed, EffectNotFound, LedgerError, NotResolvable
 from celegraph.ledger import effects
 from celegraph.ledger.connect import ledger
 from celegraph.tasks.installation import using
-from celegraph.tasks.resolve import NotResolvable
 from celegraph.testing.driver import Driven, Driver
 from tests.support.driving import connection, event, kinds, taken_over
 from tests.support.dying import die, process_dies

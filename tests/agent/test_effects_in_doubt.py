@@ -11,13 +11,13 @@ import celegraph
 from celegraph import EffectCall, Happened, NotHappened, Unknown, effect
 from celegraph.agent.attempt import Attempt
 from celegraph.agent.effect import Found
-from celegraph.errors import EffectNotDone, EffectSkipped
+from celegraph.errors import EffectNotDone, EffectSkipped, NotResolvable
 from celegraph.ledger.leases import Settled
 from celegraph.ledger.outcomes import Outcome, Waiting
 from celegraph.tasks import advance
 from celegraph.tasks.decide import decide
 from celegraph.tasks.installation import using
-from celegraph.tasks.resolve import NotResolvable, resolve_effect
+from celegraph.tasks.resolve import resolve_effect
 from celegraph.tasks.settle import settle
 from celegraph.testing.driver import Driven, Driver
 from tests.support.driving import connection, kinds, sweep, taken_over

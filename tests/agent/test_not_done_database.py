@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -167,10 +167,11 @@ def cut_at(url: str, word: bytes) -> Iterator[str]:
             said = threading.Event()
 
             def forth() -> None:
-                while data := client.recv(65536):
-                    if word in data:
-                        said.set()
-                    behind.sendall(data)
+                with suppress(OSError):  # the other direction has closed both
+                    while data := client.recv(65536):
+                        if word in data:
+                            said.set()
+                        behind.sendall(data)
 
             threading.Thread(target=forth, daemon=True).start()
             while data := behind.recv(65536):

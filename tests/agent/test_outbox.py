@@ -20,7 +20,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy
 
-from celegraph import ApprovalPolicy, EffectCall, Step, effect
+from celegraph import ApprovalPolicy, EffectCall, Happened, Step, effect
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
 from celegraph.ledger import effects, outbox
@@ -285,6 +285,63 @@ def test_a_look_up_that_answers_nonsense_does_not_keep_other_intents_back(
     dispatch(run.installation)
 
     assert _mails(log) == Counter(["ada@example.org"])
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_look_up_that_hangs_does_not_keep_other_intents_back(
+    lonely_drive: Driver, log: Log, plain: bool
+) -> None:
+    over = threading.Event()
+
+    async def waits_for_ever(call: EffectCall, to: str) -> Happened:
+        await asyncio.sleep(3600)
+        return Happened(None)
+
+    def blocks(call: EffectCall, to: str) -> Happened:
+        over.wait(3600)
+        return Happened(None)
+
+    lookup: Any = blocks if plain else waits_for_ever
+
+    @effect(f"outbox-hanging-{plain}", in_doubt="reconcile", lookup=lookup, timeout="1s")
+    def bad(call: EffectCall, to: str) -> None:
+        raise TimeoutError("no answer")
+
+    mail = _mail(log, f"outbox-not-kept-back-{plain}")
+    run = lonely_drive(chain(lambda state: bad.enqueue("bob@example.org") and None), {})
+    dispatch(run.installation)
+    run.pass_time("5m")
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+
+    report = dispatch(run.installation)
+
+    assert (report.sent, report.doubtful) == (1, 1)
+    assert _mails(log) == Counter(["ada@example.org"])
+    over.set()
+
+
+def test_two_dispatchers_do_not_look_up_the_same_intent_at_once(lonely_drive: Driver) -> None:
+    seen: list[list[str]] = []
+
+    async def lookup(call: EffectCall, to: str) -> Happened:
+        with connection(run) as conn:
+            due = conn.execute("SELECT tool FROM effects WHERE next_try_at <= ledger_now()")
+            seen.append([row["tool"] for row in due])
+        return Happened("found")
+
+    @effect("outbox-one-look-up", in_doubt="reconcile", lookup=lookup)
+    def mail(call: EffectCall, to: str) -> None:
+        raise TimeoutError("no answer")
+
+    run = lonely_drive(chain(lambda state: mail.enqueue("ada@example.org") and None), {})
+    dispatch(run.installation)
+    run.pass_time("5m")
+
+    assert dispatch(run.installation).sent == 1
+    assert seen == [[]]
+    with connection(run) as conn:
+        assert conn.execute("SELECT next_try_at FROM effects").fetchone() == {"next_try_at": None}
 
 
 @pytest.mark.parametrize("tasks", [False, True])

@@ -14,6 +14,7 @@ from celegraph.errors import EffectsDisabled
 from celegraph.ledger import approvals
 from celegraph.ledger.approvals import Moved
 from celegraph.ledger.connect import connect
+from celegraph.ledger.sweep import sweep_once
 from celegraph.tasks.installation import using
 from celegraph.testing.driver import Driven, Driver
 from tests.support.driving import connection, event, kinds
@@ -231,6 +232,21 @@ def test_two_questions_that_expire_together_both_mean_what_they_say(lonely_drive
 
     assert run.run.read_only
     assert run.run.cancel_requested_at is not None
+
+
+def test_whoever_ends_a_run_whose_question_expired_finds_the_reason_on_record(
+    lonely_drive: Driver, database_url: str
+) -> None:
+    """Its owner at the next step, or the sweep after a tick that died before it could cancel the run."""
+    run = asked(lonely_drive, ApprovalPolicy(deadline="1h", on_timeout="cancel"))
+    run.pass_time("2h")
+    tick(run)
+
+    with connection(run) as conn:
+        sweep_once(conn, load_config({"database_url": database_url}))
+
+    assert run.status == "cancelled"
+    assert run.run.reason == f"approval {run.approvals[0].approval_id} expired"
 
 
 def test_escalate_leaves_the_question_open_and_asks_the_last_step_again_and_again(

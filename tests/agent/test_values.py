@@ -342,10 +342,10 @@ ANSWERS: list[tuple[dict[str, Any], str]] = [
     ({"verb": "answer", "value": float("nan")}, r"value: is nan"),
     ({"verb": "answer", "value": [2**70]}, r"value\[0\]: is an integer of more than 64 bits"),
     ({"verb": "answer", "value": object()}, r"value: is of type object"),
-    ({"verb": "approve", "note": "nul \0"}, r"note: contains a NUL"),
-    ({"verb": "approve", "note": "\ud800"}, r"note: contains half"),
-    ({"verb": "approve", "note": 7}, r"note= is text, not int"),
-    ({"verb": "approve", "by": "ana\0"}, r"by: contains a NUL"),
+    ({"verb": "approve", "note": "nul \0"}, r"note= contains a NUL"),
+    ({"verb": "approve", "note": "\ud800"}, r"note= contains half"),
+    ({"verb": "approve", "note": 7}, r"note= is of type int"),
+    ({"verb": "approve", "by": "ana\0"}, r"by= contains a NUL"),
 ]
 
 
@@ -391,8 +391,10 @@ def test_what_people_say_about_runs_and_effects_is_checked_before_anything_is_wr
     refused: list[Callable[[], object]] = [
         lambda: pause_run(run.run_id, reason="nul \0"),
         lambda: cancel_run(run.run_id, reason="\ud800"),
+        lambda: cancel_run(run.run_id, reason="x" * 10_001),
         lambda: retry_run(run.run_id, by="ana\0"),
         lambda: resolve_effect(key, "happened", by="ana\0"),
+        lambda: resolve_effect(key, "happened", by="a" * 201),
         lambda: resolve_effect(key, "happened", by="ana", note="\0"),
         lambda: resolve_effect(key, "happened", by="ana", result={"a": "\0"}),
         lambda: confirm_effect(key, result="\0"),

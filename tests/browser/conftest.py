@@ -39,9 +39,12 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One process for all tests; each visitor has cookies of their own."""
+    """One process for all tests; each visitor has cookies of their own.
+
+    Not for the session: while it is open this thread has a running loop, and other tests want their own.
+    """
     executable = chromium()
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=executable, args=list(_QUIET))
@@ -52,7 +55,10 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module", params=["django_shop", "flask_shop"])
 def shop(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Stage]:
     """One of the two shops with everything it runs on."""
-    found = importlib.import_module(f"examples.{request.param}.__main__").SHOP
+    with pytest.MonkeyPatch.context() as only_here:
+        # The import sets it for this process, and a worker that another test starts would inherit it.
+        only_here.setenv("DJANGO_SETTINGS_MODULE", "examples.django_shop.settings")
+        found = importlib.import_module(f"examples.{request.param}.__main__").SHOP
     # A port that no shop of somebody's uses meanwhile.
     with Stage(found, port=0) as stage:
         yield stage

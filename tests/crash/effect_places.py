@@ -48,7 +48,6 @@ _BY_THE_OUTBOX = [
     *_known("recorded"),
     *_WRITES,
     *_known("reserved, not called", "provider acted", "before record", "after record"),
-    *_both("end of the intent", ours("outbox", "settle_intent"), "pay:acted", key=True),
 ]
 _CLAIM = _both("second claim", ours("effects", "claim"))
 _CLAIM_OF_INTENT = _both("second claim", ours("outbox", "claim_again"), key=True)

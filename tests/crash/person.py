@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Self
 
 from celegraph import decide, list_approvals, resolve_effect
+from celegraph.errors import NotResolvable
 from celegraph.ledger.approvals import Approval
-from celegraph.tasks.resolve import Answer, NotResolvable
+from celegraph.tasks.resolve import Answer
 from tests.support.provider import FakeProvider
 
 _LOOK_EVERY = 0.2

@@ -76,7 +76,6 @@ STATEMENTS = [
     ("approvals", "move_due"),
     ("outbox", "claim_next"),
     ("effects", "record_sent"),
-    ("outbox", "settle_intent"),
 ]
 
 

@@ -49,6 +49,22 @@ def test_inbox_is_filtered_by_agent_kind_and_deadline(shop: Shop, ada: Visitor) 
     assert listed("agent=asking&kind=doubt") == set()
 
 
+def test_inbox_does_not_take_a_question_that_stays_open_for_one_that_is_over(
+    shop: Shop, ada: Visitor
+) -> None:
+    shop.start("refunds", "over", deadline="1ms")
+    shop.start("mailing", "doubtful")
+    with ledger(shop.installation.config) as conn:
+        conn.execute("UPDATE approvals SET deadline_at = created_at WHERE run_id = 'doubtful'")
+
+    over, doubtful = re.findall(r'<li class="card.*?</li>', ada.get("/").text, re.S)
+
+    assert "deadline passed" in over
+    assert "still to be answered" not in over
+    assert "deadline passed, still to be answered" in doubtful
+    assert ada.decide(shop.question("doubtful"), "happened", ref="smtp-1").status_code == 303
+
+
 def test_lists_go_on_page_by_page_without_a_row_twice_or_lost(shop: Shop, ada: Visitor) -> None:
     expected = [shop.start("asking", f"run-{n:03}") for n in range(60)]
 

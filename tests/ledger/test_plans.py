@@ -86,7 +86,7 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
     ("sweep", "orphan_locks", "runs_by_lock", {"lease": timedelta(minutes=1)}),
     ("sweep", "unanswered", "runs_ringing", {"limit": 10}),
     ("sweep", "lost_rings", "runs_ringing", {"limit": 10}),
-    ("outbox", "doubtful", "effects_dispatching", {"tools": ["mail"], "limit": 10}),
+    ("outbox", "doubtful", "effects_dispatching", {"tools": ["mail"], "horizons": "{}", "limit": 10}),
     ("sweep", "consume_ended", "approvals_unconsumed", {"limit": 10}),
     ("effects", "resting_doubts", "effects_resting", {"tools": ["mail"], "limit": 10}),
     ("approvals", "move_due", "approvals_acting", {"limit": 10}),

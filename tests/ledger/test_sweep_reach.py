@@ -6,17 +6,20 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import psycopg
+import pytest
 
 from celegraph.agent.migrate import migrate
 from celegraph.config import Config, load_config
 from celegraph.ledger import runs
+from celegraph.ledger.approvals import move_due
 from celegraph.ledger.connect import Conn, connect, pen_name
 from celegraph.ledger.keys import lock_key
 from celegraph.ledger.runs import Admission
-from celegraph.ledger.sweep import sweep_once
+from celegraph.ledger.sweep import sweep_once, unring, wake
 
 _OWNED = """
-UPDATE runs SET status = 'running', ring_at = NULL, updated_at = ledger_now() - %(age)s::interval
+UPDATE runs
+   SET status = 'running', wake_at = NULL, ring_at = NULL, updated_at = ledger_now() - %(age)s::interval
  WHERE run_id = %(run_id)s
 """
 _LEASED = """
@@ -24,6 +27,20 @@ UPDATE run_leases
    SET epoch = 1, worker_id = 'w', backend_pid = 1, lease_for = '60s',
        expires_at = ledger_now() + interval '60s', beat_at = ledger_now(), loop_seen_at = ledger_now()
  WHERE run_id = %(run_id)s
+"""
+_READY_LATER = """
+UPDATE runs SET wake_at = ledger_now() + interval '1 hour', ring_at = ledger_now() + interval '1 hour',
+       updated_at = ledger_now() - %(age)s::interval
+ WHERE run_id = %(run_id)s
+"""
+_ANSWERED = """
+INSERT INTO approvals (approval_id, run_id, kind, interrupt_id, prompt, status, decided_at)
+VALUES (%(run_id)s, %(run_id)s, 'interrupt', 'i', 'go?', 'approved', ledger_now())
+"""
+_OVERDUE = """
+INSERT INTO approvals (approval_id, run_id, kind, interrupt_id, prompt, policy, deadline_at)
+VALUES (%(run_id)s, %(run_id)s, 'interrupt', 'i', 'go?', '{"on_timeout": "cancel"}',
+        ledger_now() - interval '1 s')
 """
 
 
@@ -43,6 +60,38 @@ def test_live_runs_however_many_do_not_hide_a_dead_one(
     report = sweep_once(conn, config, limit=1)
 
     assert report.recovered == ["dead"]
+
+
+@pytest.mark.timeout(20)
+def test_a_run_that_a_hosts_open_transaction_holds_does_not_hold_up_the_others(
+    config: Config, conn: Conn, admit: Callable[[str], str]
+) -> None:
+    """Of dead owners, of answered questions, of cancellations, and of questions past their deadline."""
+    ages = timedelta(hours=2), timedelta(hours=1)
+    for kind in ("dead", "decided", "cancelled", "overdue"):
+        for place, age in zip(("held", "free"), ages, strict=True):
+            conn.execute(_READY_LATER, {"run_id": admit(f"{kind}-{place}"), "age": age})
+    for run_id in ("dead-held", "dead-free"):
+        _running(conn, run_id, timedelta(hours=1))
+    for run_id in ("decided-held", "decided-free"):
+        conn.execute(_ANSWERED, {"run_id": run_id})
+    conn.execute("UPDATE runs SET cancel_requested_at = ledger_now() WHERE run_id LIKE 'cancelled-%'")
+    for run_id in ("overdue-held", "overdue-free"):
+        conn.execute(_OVERDUE, {"run_id": run_id})
+
+    with connect(config) as host, host.transaction():
+        host.execute("UPDATE runs SET tags = '{}' WHERE run_id LIKE '%-held'")
+        report = sweep_once(conn, config)
+        moved = [question.run_id for question in move_due(conn)]
+        assert not wake(conn, "decided-held")
+        unring(conn, ["decided-held", "decided-free"])
+
+    assert (report.recovered, report.cancelled) == (["dead-free"], ["cancelled-free"])
+    assert (report.woken, moved) == (["decided-free"], ["overdue-free"])
+    again = sweep_once(conn, config)
+    assert (again.recovered, set(again.cancelled)) == (["dead-held"], {"cancelled-held", "overdue-free"})
+    assert "decided-held" in again.woken
+    assert [question.run_id for question in move_due(conn)] == ["overdue-held"]
 
 
 def test_the_sweep_of_another_schema_does_not_end_the_owner_of_a_run_with_the_same_id(

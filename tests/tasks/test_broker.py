@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from celegraph.dev.valkey import Valkey
-from celegraph.errors import BrokerUnsupported
-from celegraph.tasks.broker import BrokerUnreachable, check_broker
+from celegraph.errors import BrokerUnreachable, BrokerUnsupported
+from celegraph.tasks.broker import check_broker
 from tests.support.old_redis import claiming_version
 
 

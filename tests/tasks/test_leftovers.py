@@ -49,6 +49,29 @@ def test_a_call_in_flight_that_outlasts_the_lease_is_recorded_before_its_attempt
     assert not {"hung", "abandoned"} & set(kinds(run))
 
 
+def test_a_call_in_flight_is_given_its_own_timeout_when_its_attempt_ends(
+    lonely_drive: Driver, log: Log
+) -> None:
+    """Also where that is longer than the configured one: cut in the middle it would be a doubt."""
+
+    @effect("long-pay", timeout="30s")
+    async def pay(call: EffectCall) -> str:
+        log("calling")
+        await asyncio.sleep(8)
+        return "paid"
+
+    async def paying(state: State) -> State:
+        return {"seen": [await pay()]}
+
+    async def failing(state: State) -> State:
+        await asyncio.to_thread(eventually, lambda: log.count("calling"))
+        raise RuntimeError("beside it")
+
+    run = lonely_drive(parallel(paying, failing), {}, settings={"effect_timeout": "1s"})
+
+    assert (run.status, [act.status for act in run.effects]) == ("failed", ["sent"])
+
+
 def test_a_task_that_a_node_has_forgotten_is_cancelled(drive: Driver, log: Log) -> None:
     forgotten = []
 

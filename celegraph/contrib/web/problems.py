@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from celegraph import errors
 from celegraph.ledger.db_errors import is_lost
-from celegraph.tasks.resolve import NotResolvable
 
 
 class PageProblem(Exception):
@@ -119,7 +118,7 @@ def problem_of(error: BaseException) -> Problem | None:
         case errors.RunMoved():
             now = f"It is {error.status} now." if error.status else "It has moved on."
             return Problem(409, "Nothing was changed", f"The run cannot {error.verb} any more. {now}")
-        case NotResolvable():
+        case errors.NotResolvable():
             return Problem(409, "Nothing was changed", _sentence(str(error)))
         case errors.DecisionRefused():
             return Problem(422, "Nothing was changed", _sentence(error.problem))

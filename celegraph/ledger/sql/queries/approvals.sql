@@ -40,11 +40,13 @@ SELECT run_id, status FROM decided;
 -- question's move, its notices too, is in this statement: a process that dies right after it has left
 -- nothing to do.  Each question once, however many ticks run at once.  After an outage every escalation
 -- that was missed is made, and of the reminders the last.
+-- The run is locked with its question and neither is waited for: `settle` and `cancel_resting` take them in
+-- the other order, and a host's open transaction on one run must not hold up everybody's deadlines.
 WITH due AS (
-    SELECT * FROM approvals
-     WHERE status = 'open' AND next_action_at <= ledger_now()
-     ORDER BY next_action_at
-     LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    SELECT a.* FROM approvals a JOIN runs r USING (run_id)
+     WHERE a.status = 'open' AND a.next_action_at <= ledger_now()
+     ORDER BY a.next_action_at
+     LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED FOR NO KEY UPDATE OF r SKIP LOCKED
 ), judged AS MATERIALIZED (
     SELECT d.approval_id, d.run_id, d.created_at, d.deadline_at, d.policy, d.silence, d.stage,
            s.late, s.late AND d.silence IS NOT NULL AS closes,
@@ -75,8 +77,10 @@ WITH due AS (
     UPDATE runs r
        SET cancel_requested_at = CASE WHEN c.cancels THEN coalesce(r.cancel_requested_at, ledger_now())
                                       ELSE r.cancel_requested_at END,
+           cancel_reason = coalesce(r.cancel_reason, 'approval ' || c.cancelling || ' expired'),
            read_only = r.read_only OR c.reads
-      FROM (SELECT run_id, bool_or(silence = 'cancel') AS cancels, bool_or(silence = 'read_only') AS reads
+      FROM (SELECT run_id, bool_or(silence = 'cancel') AS cancels, bool_or(silence = 'read_only') AS reads,
+                   min(approval_id) FILTER (WHERE silence = 'cancel') AS cancelling
               FROM closed WHERE silence IN ('cancel', 'read_only') GROUP BY run_id) c
      WHERE r.run_id = c.run_id AND r.status NOT IN ('finished', 'failed', 'cancelled')
 ), steps AS (

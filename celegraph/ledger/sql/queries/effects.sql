@@ -92,7 +92,9 @@ WITH effect AS (
     UPDATE effects
        SET status = CASE status WHEN 'confirmed' THEN 'confirmed' ELSE 'sent' END,
            result = CASE WHEN status = 'confirmed' AND result <> 'null' THEN result ELSE %(result)s::jsonb END,
-           provider_ref = coalesce(%(ref)s, provider_ref), error = NULL, updated_at = ledger_now()
+           provider_ref = coalesce(%(ref)s, provider_ref), error = NULL,
+           next_try_at = NULL,  -- of an intent: nothing more to try
+           updated_at = ledger_now()
      WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status IN ('pending', 'failed', 'confirmed')
     RETURNING *
 ), question AS (

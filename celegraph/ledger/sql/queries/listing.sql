@@ -35,7 +35,7 @@ SELECT r.run_id, r.agent, r.status, r.reason, r.tags, r.created_at, r.updated_at
 SELECT a.approval_id, a.run_id, r.agent, r.status AS run_status, a.kind, a.tool, a.ask,
        left(a.prompt, %(longest)s) AS prompt, length(a.prompt) > %(longest)s AS cut,
        a.created_at, a.deadline_at, coalesce(a.deadline_at <= ledger_now(), false) AS overdue,
-       ledger_now() AS now
+       a.silence IS NULL AS stays_open, ledger_now() AS now
   FROM approvals a JOIN runs r USING (run_id)
  WHERE a.status = 'open' AND r.agent = ANY(%(agents)s)
    AND (%(kinds)s::text[] IS NULL OR a.kind = ANY(%(kinds)s))

@@ -62,26 +62,27 @@ UPDATE effects e
 RETURNING *;
 
 -- name: doubtful
--- Intents whose last call is over or must be taken for over, and nobody knows what it did.
-SELECT e.*, doubt_after <= ledger_now() AS doubt_passed,
+-- Intents whose last call is over or must be taken for over, and nobody knows what it did.  Their next turn
+-- is booked before anything is done: a look-up that hangs keeps one dispatcher, not all.
+WITH due AS (
+    SELECT idempotency_key FROM effects
+     WHERE mode = 'outbox' AND released_at IS NOT NULL AND next_try_at <= ledger_now()
+       AND status = 'pending' AND attempts > 0 AND tool = ANY(%(tools)s)
+     ORDER BY next_try_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+UPDATE effects e
+   SET next_try_at = ledger_now() + make_interval(secs => (%(horizons)s::jsonb ->> e.tool)::double precision)
+  FROM due WHERE e.idempotency_key = due.idempotency_key
+RETURNING e.*, doubt_after <= ledger_now() AS doubt_passed,
        extract(epoch FROM doubt_after - ledger_now())::double precision AS doubt_in_s,
        extract(epoch FROM ledger_now() - created_at)::double precision AS age_s,
-       (SELECT r.agent FROM runs r WHERE r.run_id = e.run_id) AS agent
-  FROM effects e
- WHERE mode = 'outbox' AND released_at IS NOT NULL AND next_try_at <= ledger_now()
-   AND status = 'pending' AND attempts > 0 AND tool = ANY(%(tools)s)
- ORDER BY next_try_at LIMIT %(limit)s;
+       (SELECT r.agent FROM runs r WHERE r.run_id = e.run_id) AS agent;
 
 -- name: try_later
 -- When to look at an intent again; NULL: a dead letter, until a person releases it.  Only in the status
 -- that was read: whoever answered its doubt meanwhile has made it due at once.
 UPDATE effects SET next_try_at = ledger_now() + %(delay)s::interval
  WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status = %(status)s;
-
--- name: settle_intent
--- Sent or confirmed: nothing more to try.
-UPDATE effects SET next_try_at = NULL
- WHERE idempotency_key = %(key)s AND status IN ('sent', 'confirmed') AND next_try_at IS NOT NULL;
 
 -- name: release_dead
 -- A person lets a dead letter be tried again.

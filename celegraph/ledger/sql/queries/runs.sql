@@ -29,9 +29,15 @@ SELECT EXISTS (SELECT FROM run) AS admitted, old.agent,
 SELECT agent, input = %(input)s::jsonb AS same FROM runs WHERE run_id = %(run_id)s;
 
 -- name: rung
--- The doorbell is in the broker.  It may be lost there: due again in a minute.
-UPDATE runs SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
- WHERE run_id = ANY(%(run_ids)s) AND status = 'ready' AND (wake_at IS NULL OR wake_at <= ledger_now());
+-- The doorbell is in the broker.  It may be lost there: due again in a minute.  A run that somebody holds
+-- is rung once more than needed.
+WITH taken AS (
+    SELECT run_id FROM runs
+     WHERE run_id = ANY(%(run_ids)s) AND status = 'ready' AND (wake_at IS NULL OR wake_at <= ledger_now())
+       FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE runs r SET rung_at = ledger_now(), ring_at = ledger_now() + interval '60 seconds'
+  FROM taken WHERE r.run_id = taken.run_id;
 
 -- name: agents_of
 -- For the doorbells' names in Flower.

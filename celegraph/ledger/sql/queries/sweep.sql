@@ -22,6 +22,14 @@ SELECT r.run_id, r.lock_key, r.updated_at, l.epoch,
  ORDER BY r.updated_at, r.run_id
  LIMIT %(limit)s;
 
+-- name: wait_briefly
+-- Before `recover`: a host's open transaction may hold the run's row for as long as it likes.
+SET lock_timeout = '200ms';
+
+-- name: wait_as_before
+-- The pool gives this session to others.
+RESET lock_timeout;
+
 -- name: locks
 -- Every run's lock and the backend that has it; of runs elsewhere in this database, too.
 SELECT lock_key, pid FROM session_locks;
@@ -61,7 +69,8 @@ UPDATE approvals a SET consumed_at = ledger_now()
 
 -- name: wake_decided
 -- waiting | asleep -> ready: a person or a deadline has answered and no attempt has seen it yet.
--- This is the guarantee; `decide` and `settle` only make it faster.
+-- This is the guarantee; `decide` and `settle` only make it faster.  SKIP LOCKED: a host's open transaction
+-- may hold a run for as long as it likes, and must not hold up everybody else's; the next sweep comes soon.
 WITH due AS (
     SELECT a.run_id
       FROM approvals a JOIN runs r USING (run_id)
@@ -69,7 +78,7 @@ WITH due AS (
        -- An answer does not bring the code a run waits for; it is kept until that is there.
        AND (r.status = 'waiting' AND r.waits_for <> 'code' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
      ORDER BY a.decided_at
-     LIMIT %(limit)s
+     LIMIT %(limit)s FOR NO KEY UPDATE OF r SKIP LOCKED
 ), run AS (
     UPDATE runs r
        SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
@@ -83,14 +92,19 @@ WITH due AS (
 SELECT run_id FROM run;
 
 -- name: wake_one
--- The same for one run, right after its decision was committed.
-WITH run AS (
-    UPDATE runs r
-       SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
-           ring_at = ledger_now(), updated_at = ledger_now()
+-- The same for one run, right after its decision was committed.  Whoever holds the run just now is not
+-- waited for: a settle looks again when it has committed, and after anybody else the sweep does.
+WITH due AS (
+    SELECT r.run_id FROM runs r
      WHERE r.run_id = %(run_id)s
        AND (r.status = 'waiting' AND r.waits_for <> 'code' OR (r.status = 'ready' AND r.wake_at > ledger_now()))
        AND EXISTS (SELECT FROM approvals a WHERE a.run_id = r.run_id AND a.status <> 'open' AND a.consumed_at IS NULL)
+       FOR NO KEY UPDATE SKIP LOCKED
+), run AS (
+    UPDATE runs r
+       SET status = 'ready', reason = NULL, waits_for = NULL, wake_at = NULL, rung_at = NULL,
+           ring_at = ledger_now(), updated_at = ledger_now()
+      FROM due WHERE r.run_id = due.run_id
     RETURNING r.run_id
 ), event AS (
     INSERT INTO run_events (run_id, kind) SELECT run_id, 'woken' FROM run
@@ -115,10 +129,11 @@ SELECT run_id FROM run;
 
 -- name: cancelling
 -- Runs at rest with a cancellation requested (the request and the settle crossed, or a deadline asked).
+-- Locked for this statement only, to leave out those that a host's open transaction holds just now.
 SELECT run_id, coalesce(cancel_reason, 'cancelled on request') AS reason
   FROM runs
  WHERE cancel_requested_at IS NOT NULL AND status IN ('ready', 'waiting', 'paused', 'quarantined')
- ORDER BY cancel_requested_at LIMIT %(limit)s;
+ ORDER BY cancel_requested_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: pause_requested
 -- ready | waiting -> paused: the owner that was to pause it died, or is of an older release.
@@ -208,5 +223,9 @@ WITH due AS MATERIALIZED (
 SELECT run_id FROM booked WHERE again;
 
 -- name: unring
--- The broker did not take these doorbells; the next sweep tries again.
-UPDATE runs SET rung_at = NULL, ring_at = ledger_now() WHERE run_id = ANY(%(run_ids)s) AND status = 'ready';
+-- The broker did not take these doorbells; the next sweep tries again.  A run that somebody holds stays
+-- booked, and `lost_rings` finds it.
+WITH missed AS (
+    SELECT run_id FROM runs WHERE run_id = ANY(%(run_ids)s) AND status = 'ready' FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE runs r SET rung_at = NULL, ring_at = ledger_now() FROM missed WHERE r.run_id = missed.run_id;
