@@ -17,12 +17,19 @@ def parse_duration(value: object) -> timedelta:
     if isinstance(value, timedelta):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return timedelta(seconds=value)
+        return _seconds(value, value)
     text = str(value).strip().lower()
     parts = _PART.findall(text)
     if not parts or "".join(n + u for n, u in parts) != text:
         raise ValueError(f"{value!r} is not a duration; write '90s', '10m', '2h', '1d' or a timedelta")
-    return timedelta(seconds=sum(float(n) * _UNITS[u] for n, u in parts))
+    return _seconds(sum(float(n) * _UNITS[u] for n, u in parts), value)
+
+
+def _seconds(seconds: float, given: object) -> timedelta:
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        raise ValueError(f"{given!r} is longer than any duration") from None
 
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]

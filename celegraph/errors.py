@@ -298,6 +298,11 @@ class ClockBehind(CelegraphError):
     on would be invisible progress.  Tried again; synchronise the hosts' clocks."""
 
 
+class InheritedState(CelegraphError):
+    """A run that has never begun finds checkpoints under its id: somebody has deleted the row of an earlier
+    run, and gone on with them this one would skip what the earlier one has done and was allowed to do."""
+
+
 class AttemptOver(CelegraphError):
     """A helper of an ended attempt was called (a leftover thread or task); it may not act."""
 

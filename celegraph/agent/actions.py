@@ -46,9 +46,19 @@ def review_of(value: Any) -> Review | None:
     requests = value.get("action_requests")
     if not isinstance(requests, list) or not requests or not all(isinstance(r, Mapping) for r in requests):
         return None
-    configs = [c for c in value.get("review_configs") or () if isinstance(c, Mapping)]
-    allowed = {str(c.get("action_name")): tuple(c.get("allowed_decisions") or _EVERY) for c in configs}
+    configs = value.get("review_configs")
+    allowed = {
+        str(config.get("action_name")): _allowed(config.get("allowed_decisions"))
+        for config in (configs if isinstance(configs, list) else ())
+        if isinstance(config, Mapping)
+    }
     return Review(tuple(_action(r, allowed.get(str(r.get("name")), _EVERY)) for r in requests), batched=True)
+
+
+def _allowed(given: Any) -> tuple[str, ...]:
+    """The answers an author allows; what is no list of words allows no fewer than no list at all."""
+    words = [word for word in given if isinstance(word, str)] if isinstance(given, list) else []
+    return tuple(words) or _EVERY
 
 
 def _action(request: Mapping[str, Any], allowed: tuple[str, ...]) -> Action:

@@ -23,7 +23,7 @@ from langgraph.errors import (
 
 from celegraph.agent.class_names import names_of
 from celegraph.agent.spec import RetryPolicy
-from celegraph.errors import CelegraphError, ClockBehind, Fenced
+from celegraph.errors import CelegraphError, ClockBehind, Fenced, InheritedState
 from celegraph.ledger.db_errors import is_bad_value, is_fenced, is_lost
 from celegraph.ledger.values import clean_json
 
@@ -95,6 +95,9 @@ def classify(error: BaseException, retry: RetryPolicy, *, own_connection_lost: b
         return InvalidResume()
     if isinstance(error, ClockBehind):
         return Transient()
+    if isinstance(error, InheritedState):
+        # Before the agent's own retry: the next attempt would take the other run's state for its own.
+        return Permanent()
     if retry.covers(error):
         return Transient(_retry_after(error))
     if is_bad_value(error) or isinstance(

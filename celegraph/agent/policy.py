@@ -38,6 +38,13 @@ def span(value: object) -> timedelta:
     return found
 
 
+def _ahead(found: timedelta) -> timedelta:
+    """Over before it is asked, a question would be answered by silence alone."""
+    if found <= timedelta(0):
+        raise ValueError(f"a deadline of {found.total_seconds():g} s leaves nobody time to answer")
+    return found
+
+
 def _deadline(value: object) -> object:
     """A span from the asking, or an instant.  A naive datetime names no instant."""
     if value is None:
@@ -45,7 +52,7 @@ def _deadline(value: object) -> object:
     if not isinstance(value, datetime):
         # Only an instant has a date in it.
         if not (isinstance(value, str) and value[:4].isdigit() and "-" in value):
-            return span(value)
+            return _ahead(span(value))
         value = datetime.fromisoformat(value)
     if value.utcoffset() is None:
         raise ValueError(

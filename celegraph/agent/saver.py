@@ -29,7 +29,7 @@ from celegraph.agent.place import current_execution
 from celegraph.agent.readable import ReadingSaver, StateUnreadable
 from celegraph.agent.storable import UnstorableState, check_inlined, first_culprit
 from celegraph.agent.unknown import PendingBelow, not_known
-from celegraph.errors import ClockBehind, InvalidValue
+from celegraph.errors import ClockBehind, InheritedState, InvalidValue
 from celegraph.ledger.pen import Pen
 
 
@@ -87,6 +87,8 @@ class Saver(ReadingSaver):
         self.sites = CallSites()
         self.head: list[CheckpointTuple | None] = [None]
         self.touched = [False]
+        # No attempt before this one: nothing of this run can be stored yet.
+        self.first = [False]
         self.before_writes: list[Callable[[str], Awaitable[None]]] = []
         self.held = HeldWrites()
         # Asked how the attempt ends when a state cannot be read, or a subgraph left work undone.
@@ -107,6 +109,13 @@ class Saver(ReadingSaver):
         if namespace:
             self.pending.opened(namespace, config.get("metadata") or {}, found)
         if not namespace and "checkpoint_id" not in config["configurable"]:
+            if found is not None and self.first[0] and not self.touched[0]:
+                raise InheritedState(
+                    f"run {config['configurable']['thread_id']!r} has never begun, and there are checkpoints"
+                    " under its id: the row of an earlier run was deleted without them. Take another run_id,"
+                    " or delete what has this thread_id from checkpoints, checkpoint_writes and"
+                    " checkpoint_blobs before the run is tried again"
+                )
             self.head[0] = found
         return found
 

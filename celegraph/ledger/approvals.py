@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from celegraph.errors import ApprovalNotFound
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
+from celegraph.ledger.plain import is_text
 from celegraph.ledger.queries import load
 from celegraph.ledger.values import check_note, check_person
 
@@ -81,7 +82,7 @@ async def of_run(pen: Pen, run_id: str) -> list[Approval]:
 
 def get_approval(conn: AnyConn, approval_id: str) -> Approval:
     """The question, or `ApprovalNotFound`."""
-    row = conn.execute(Q.get, {"approval_id": approval_id}).fetchone()
+    row = conn.execute(Q.get, {"approval_id": approval_id}).fetchone() if is_text(approval_id) else None
     if row is None:
         raise ApprovalNotFound(approval_id)
     return Approval.from_row(row)

@@ -14,6 +14,7 @@ from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
+from celegraph.ledger.plain import is_text
 from celegraph.ledger.queries import load
 from celegraph.ledger.values import check_note, check_person, clean_json
 
@@ -293,7 +294,7 @@ def _is_final(error: Mapping[str, Any] | None) -> bool:
 
 def get_effect(conn: AnyConn, key: str) -> Effect:
     """The effect, or `EffectNotFound`."""
-    row = conn.execute(Q.state, {"key": key}).fetchone()
+    row = conn.execute(Q.state, {"key": key}).fetchone() if is_text(key) else None
     if row is None:
         raise EffectNotFound(key)
     return Effect.from_row(row)

@@ -110,6 +110,17 @@ def check_text(text: str, path: str) -> str:
     return plain
 
 
+def is_text(value: object) -> bool:
+    """Whether PostgreSQL can look for it in a column of text; what it cannot look for is nowhere.
+
+    An id from a URL may hold anything, and a failed statement would break the caller's transaction too.
+    """
+    try:
+        return isinstance(value, str) and check_text(value, "id") == value
+    except InvalidValue:
+        return False
+
+
 def check_int(number: int, path: str) -> int:
     """An integer whose digits every process is willing to print."""
     plain = int(number)

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 from celegraph.errors import RunConflict, RunMoved, RunNotFound
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.keys import lock_key
+from celegraph.ledger.plain import is_text
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
 from celegraph.ledger.values import check_note, check_person
@@ -129,7 +130,7 @@ def agents_of(conn: Conn, run_ids: Sequence[str]) -> dict[str, str]:
 
 def get_run(conn: AnyConn, run_id: str) -> Run:
     """The run, or `RunNotFound`."""
-    row = conn.execute(Q.get, {"run_id": run_id}).fetchone()
+    row = conn.execute(Q.get, {"run_id": run_id}).fetchone() if is_text(run_id) else None
     if row is None:
         raise RunNotFound(run_id)
     return Run.from_row(row)
@@ -165,7 +166,7 @@ def news(conn: Conn, run_id: str, *, after: int, limit: int) -> tuple[str, list[
 
     The status is read first: when it says that the run has ended, the events of that end are all there.
     """
-    row = conn.execute(Q.standing, {"run_id": run_id}).fetchone()
+    row = conn.execute(Q.standing, {"run_id": run_id}).fetchone() if is_text(run_id) else None
     if row is None:
         raise RunNotFound(run_id)
     return row["status"], events(conn, run_id, after=after, limit=limit)

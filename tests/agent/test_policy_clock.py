@@ -108,6 +108,23 @@ def test_after_an_outage_every_escalation_is_made_and_the_last_reminder(lonely_d
     ]
 
 
+def test_after_an_outage_over_a_deadline_that_closes_nothing_the_whole_chain_has_been_asked(
+    lonely_drive: Driver,
+) -> None:
+    policy = ApprovalPolicy(deadline="9h", notify=TEAM, remind=["10m"], escalate=CHAIN, on_timeout="escalate")
+    run = asked(lonely_drive, policy)
+    run.pass_time("10h")
+
+    assert len(tick(run)) == 1
+
+    assert sorted(told(run)) == [
+        ("deadline", "boss", "email"),
+        ("escalation", "duty", "sms"),
+        ("opened", "team", "email"),
+    ]
+    assert tick(run) == []
+
+
 def test_silence_approves_by_policy_and_nobody_is_named(lonely_drive: Driver, log: Log) -> None:
     @effect("silent-refund", requires_approval=True)
     def refund(call: EffectCall, order: str, cents: int) -> str:

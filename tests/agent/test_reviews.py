@@ -10,6 +10,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.tools import tool
+from langgraph.types import interrupt
 
 from celegraph import ApprovalPolicy, EffectCall, effect
 from celegraph.agent.actions import review_of
@@ -17,6 +18,7 @@ from celegraph.agent.spec import Agent
 from celegraph.errors import DecisionRefused
 from celegraph.testing.driver import Driven, Driver
 from tests.support.log import Log
+from tests.support.shapes import State, chain
 
 REFUND = ToolCall(name="refund", args={"order": "o-1", "cents": 50}, id="c1", type="tool_call")
 MAIL = ToolCall(name="mail", args={"to": "ann@shop.example"}, id="c2", type="tool_call")
@@ -164,3 +166,23 @@ def test_silence_is_told_to_the_model_as_silence(drive: Driver, log: Log) -> Non
     assert run.status == "finished", run.run.error
     assert log.lines == []
     assert "nobody answered in time" in replies(run)[0]
+
+
+@pytest.mark.parametrize(
+    "configs",
+    [
+        5,
+        [5],
+        {"x": 1},
+        [{"action_name": "x", "allowed_decisions": 5}],
+        [{"action_name": "x", "allowed_decisions": [[], 5]}],
+    ],
+)
+def test_a_question_of_an_odd_form_is_asked_all_the_same(drive: Driver, configs: Any) -> None:
+    def ask(state: State) -> State:
+        answer = interrupt({"action_requests": [{"name": "x", "args": {}}], "review_configs": configs})
+        return {"seen": [answer["decisions"][0]["type"]]}
+
+    run = drive(chain(ask), {}, ["approve"])
+
+    assert run.output["seen"] == ["approve"]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
 
 from celegraph.agent.graphs import load_graph
-from celegraph.agent.spec import Agent
+from celegraph.agent.spec import Agent, RetryPolicy
 from celegraph.errors import AgentUnusable
 from celegraph.tasks import advance
+from celegraph.tasks.control import retry_run
+from celegraph.tasks.installation import using
 from celegraph.testing.driver import Driver
 from tests.support.driving import kinds, taken_over
 from tests.support.dying import die, process_dies
@@ -173,3 +177,32 @@ def test_a_graph_with_breakpoints_is_refused_because_they_would_pass_by_themselv
 
     with pytest.raises(AgentUnusable, match="wait for nobody here; ask with ask_approval"):
         load_graph("support", Agent(graph=graph))
+
+
+def test_a_run_does_not_go_on_with_the_checkpoints_of_a_deleted_run_of_its_name(
+    drive: Driver, log: Log
+) -> None:
+    def ask(state: State) -> State:
+        assert interrupt("go on?")
+        return {}
+
+    def act(state: State) -> State:
+        log(f"act {state['n']}")
+        return {}
+
+    retries = Agent(graph=chain(ask, act), retry=RetryPolicy(retry_on=(Exception,)))
+    drive(retries, {"n": 1}, ["approve"], run_id="deleted")
+    with psycopg.connect(drive.ledger.database_url, autocommit=True) as conn:
+        conn.execute(f'SET search_path = "{drive.ledger.schema}"')
+        conn.execute("DELETE FROM runs WHERE run_id = 'deleted'")
+
+        again = drive(retries, {"n": 2}, run_id="deleted")
+
+        assert (again.status, log.lines) == ("failed", ["act 1"])
+        assert "deleted without them" in again.run.error["message"]
+        for table in ("checkpoints", "checkpoint_writes", "checkpoint_blobs"):
+            conn.execute(f"DELETE FROM {table} WHERE thread_id = 'deleted'")
+    with using(again.installation):
+        retry_run("deleted", by="test")
+    again.resume(["approve"])
+    assert (again.status, log.lines) == ("finished", ["act 1", "act 2"])

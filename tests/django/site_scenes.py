@@ -157,6 +157,7 @@ def pages_decide() -> dict[str, Any]:
         "huge": [huge.status_code, "too large" in huge.content.decode()],
         "get": client.get(decide).status_code,
         "head": client.head(reverse("celegraph:inbox")).content.decode(),
+        "head_of_a_form": client.head(decide).status_code,
     }
 
 

@@ -15,8 +15,8 @@ import sqlalchemy
 from langgraph.types import interrupt
 from pydantic import BaseModel, Field
 
-from celegraph import EffectCall, ask_approval, decide, effect
-from celegraph.errors import ApprovalNotFound, DecisionRefused, InvalidValue
+from celegraph import EffectCall, ask_approval, decide, effect, get_approval, get_run, stream_run
+from celegraph.errors import ApprovalNotFound, DecisionRefused, InvalidValue, RunNotFound
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.connect import Conn, connect
 from celegraph.tasks.decide import Decided
@@ -269,3 +269,16 @@ def test_a_decision_and_the_hosts_change_stand_or_fall_together(
         assert said(conn) == (["paid"] if commits else [])
     assert asked.approvals[0].status == ("approved" if commits else "open")
     assert asked.resume().status == ("finished" if commits else "waiting")
+
+
+@pytest.mark.parametrize("odd", ["a\0b", "\ud800", 5])
+def test_an_id_that_nothing_can_have_is_not_found(asked: Driven, odd: Any) -> None:
+    with using(asked.installation):
+        with pytest.raises(ApprovalNotFound):
+            decide(odd, "approve", by="ana")
+        with pytest.raises(ApprovalNotFound):
+            get_approval(odd)
+        with pytest.raises(RunNotFound):
+            get_run(odd)
+        with pytest.raises(RunNotFound):
+            next(stream_run(odd))

@@ -84,10 +84,13 @@ WITH due AS (
               FROM closed WHERE silence IN ('cancel', 'read_only') GROUP BY run_id) c
      WHERE r.run_id = c.run_id AND r.status NOT IN ('finished', 'failed', 'cancelled')
 ), steps AS (
-    SELECT j.approval_id, j.run_id, s.n::integer AS n, s.step ->> 'what' AS what, s.step
+    -- Where the deadline closes nothing, whoever an outage has passed over is asked at it: the question is
+    -- still theirs to answer.
+    SELECT j.approval_id, j.run_id, s.n::integer AS n, s.step ->> 'what' AS what, s.step, j.late
       FROM judged j, jsonb_array_elements(j.policy -> 'stages') WITH ORDINALITY AS s (step, n)
-     WHERE NOT j.late AND s.n > j.stage AND s.n <= j.to_stage
-       AND (s.step ->> 'what' = 'escalation' OR s.n = j.to_stage)
+     WHERE NOT j.closes AND s.n > j.stage AND s.n <= j.to_stage
+       AND (s.step ->> 'what' = 'escalation' OR (s.n = j.to_stage AND NOT j.late))
+       AND (NOT j.late OR celegraph_step_at(j.created_at, j.policy, s.n::integer - 1) < j.deadline_at)
 ), chain AS (
     -- Whom the policy has reached so far: those it told at once, and its steps up to now.
     SELECT j.approval_id, coalesce(j.policy -> 'notify', '[]') AS first,
@@ -100,6 +103,7 @@ WITH due AS (
     SELECT s.approval_id, s.run_id, s.what, s.n,
            CASE s.what WHEN 'escalation' THEN jsonb_build_array(s.step) ELSE c.first || c.reached END AS people
       FROM steps s JOIN chain c USING (approval_id)
+     WHERE NOT s.late OR s.step <> c.last  -- who is told of the deadline itself
     UNION ALL
     SELECT j.approval_id, j.run_id, CASE WHEN j.again THEN 'again' ELSE 'deadline' END, j.to_stage,
            CASE WHEN j.closes THEN c.first || c.reached
