@@ -19,6 +19,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 # More words than this no question needs; they would only make the query slow.
 _MAX_WORDS = 200
+# A text of more different words than this is a report with a question in it.
+_LONG = 80
 # PostgreSQL refuses a query with a word of 2 KB; nothing a person can mean comes near.
 _MAX_LETTERS = 100
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$")
@@ -70,8 +72,10 @@ def index_docs(database_url: str, root: Path = REPOSITORY) -> int:
 
 def search(database_url: str, query: str, limit: int = 3) -> list[Passage]:
     """The passages that fit a customer's text best; none when nothing fits."""
-    found = dict.fromkeys(re.findall(r"\w+", query.lower()))
-    words = [word for word in found if len(word) <= _MAX_LETTERS][:_MAX_WORDS]
+    words = _words(query)
+    if len(words) > _LONG:
+        words = _words(_what_is_asked(query)) or words
+    words = words[:_MAX_WORDS]
     # websearch_to_tsquery takes any text without a syntax error, and reads `or` as an operator.
     asked = {"query": " or ".join(words), "words": " ".join(words), "limit": limit}
     try:
@@ -79,6 +83,18 @@ def search(database_url: str, query: str, limit: int = 3) -> list[Passage]:
             return conn.execute(_SQL["search"], asked).fetchall()
     except psycopg.errors.UndefinedTable as missing:
         raise DocsNotIndexed("run `python -m examples.support.search` first") from missing
+
+
+def _words(text: str) -> list[str]:
+    found = dict.fromkeys(re.findall(r"\w+", text.lower()))
+    return [word for word in found if len(word) <= _MAX_LETTERS]
+
+
+def _what_is_asked(text: str) -> str:
+    """The first line and the sentences that ask: the story in between would fit any page a little."""
+    subject, _, body = text.partition("\n")
+    sentences = re.split(r"(?<=[.?!])\s+", body)
+    return " ".join([subject, *(sentence for sentence in sentences if sentence.endswith("?"))])
 
 
 def read_sections(root: Path) -> Iterator[Section]:
