@@ -18,6 +18,7 @@ import celegraph
 from celegraph.agent.migrate import migrate
 from celegraph.cli import main
 from celegraph.errors import PoolerRefused
+from celegraph.ledger.migrate import migrations
 from tests.support.app import make_app
 from tests.support.pgbouncer import pgbouncer
 from tests.support.scene import Scene
@@ -115,5 +116,5 @@ def test_session_mode_carries_a_whole_run(
 
 def test_migrate_works_through_session_mode(empty_database_url: str) -> None:
     with pgbouncer(empty_database_url, "session") as url:
-        assert migrate(url).applied == [1]
+        assert migrate(url).applied == [migration.version for migration in migrations()]
         assert migrate(url).applied == []
