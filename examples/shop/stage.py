@@ -216,7 +216,7 @@ def _free(wanted: int) -> int:
 
 
 def _await_port(port: int) -> None:
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + 120
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()

@@ -120,6 +120,7 @@ class Chaos:
             acts_then_resets=0,
         )
         self._scene.reconnect()
+        self._faults.resume_paused()
 
     def _survey(self) -> None:
         """What the runs have gone through; a chaos in which nothing happened proves nothing."""

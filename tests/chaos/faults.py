@@ -21,6 +21,7 @@ from psycopg.rows import dict_row
 
 from celegraph import cancel_run, decide, list_approvals, pause_run, resume_run
 from celegraph.dev.server import LocalServer
+from celegraph.errors import RunMoved
 from celegraph.ledger.queries import parse
 from celegraph.tasks.installation import installation
 from celegraph.tasks.ring import ring
@@ -49,6 +50,9 @@ class Faults:
         self._admin_url = admin_url
         self._role = role
         self._chance = random.Random(0)
+        # What was paused and whose resumption no server has taken yet; also when the pause itself was
+        # committed and its answer lost.
+        self._paused: set[str] = set()
 
     def strike(self, fault: Fault) -> Heal:
         """Let it happen; returns what ends it after `fault.lasts` seconds."""
@@ -223,18 +227,19 @@ class Faults:
 
     def run_paused(self) -> Heal:
         """Somebody pauses runs, and resumes them."""
-        paused = []
         for run_id in self._some_runs("resting"):
+            self._paused.add(run_id)
             with contextlib.suppress(*REFUSED):
                 pause_run(run_id, reason="chaos")
-                paused.append(run_id)
+        return self.resume_paused
 
-        def resume() -> None:
-            for run_id in paused:
-                with contextlib.suppress(*REFUSED):
+    def resume_paused(self) -> None:
+        """All that were ever paused; one that cannot hear it now is told at the end."""
+        for run_id in sorted(self._paused):
+            with contextlib.suppress(*REFUSED):
+                with contextlib.suppress(RunMoved):  # resumed, or ended meanwhile
                     resume_run(run_id, by="chaos")
-
-        return resume
+                self._paused.discard(run_id)
 
     # -- what they share -----------------------------------------------------------------------------
 

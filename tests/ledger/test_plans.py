@@ -17,7 +17,7 @@ ROWS = 100_000
 FILL = f"""
 INSERT INTO runs (run_id, lock_key, agent, status, waits_for, input, max_crashes, ring_at,
                   created_at, updated_at)
-SELECT 'run-' || n, n, 'agent',
+SELECT 'run-' || n, n, 'agent-' || n % 1000,
        CASE WHEN n % 1000 = 0 THEN 'ready' WHEN n % 1000 = 1 THEN 'running' ELSE 'waiting' END,
        CASE WHEN n % 1000 > 1 THEN CASE WHEN n % 1000 = 2 THEN 'code' ELSE 'decision' END END,
        '{{}}', 3, CASE WHEN n % 1000 = 0 THEN ledger_now() + make_interval(secs => n - 50000) END,
@@ -41,7 +41,7 @@ SELECT 'cg-' || n, 'run-' || n, 'send@1', CASE WHEN n % 2 = 0 THEN 'mail' ELSE '
   FROM generate_series(1, {ROWS}) n;
 INSERT INTO runs (run_id, lock_key, agent, status, input, max_crashes, created_at, finished_at,
                   checkpoints_pruned_at, events_pruned_at)
-SELECT 'ended-' || n, n, 'agent', 'finished', '{{}}', 3, ledger_now(),
+SELECT 'ended-' || n, n, 'agent-' || n % 1000, 'finished', '{{}}', 3, ledger_now(),
        ledger_now() - make_interval(secs => n),
        CASE WHEN n % 100 > 0 THEN ledger_now() END, CASE WHEN n % 100 > 0 THEN ledger_now() END
   FROM generate_series(1, {ROWS}) n;

@@ -56,7 +56,7 @@ class Gates:
         return [a for a, _ in sorted(here, key=lambda pair: pair[1].stat().st_mtime_ns)]
 
     def await_arrival(
-        self, gate: str, run_id: str = ANY, *, number: int = 1, within: float = 20.0
+        self, gate: str, run_id: str = ANY, *, number: int = 1, within: float = 60.0
     ) -> Arrival:
         """The `number`-th arrival: the node is exactly here, in process `pid`."""
         return eventually(lambda: self.arrivals(gate, run_id)[number - 1 :], within=within)[0]

@@ -44,6 +44,17 @@ def explained() -> str:
     return celegraph.explain_run(RUN).sentence
 
 
+def says(expected: str, sentence: str | None = None) -> bool:
+    """It is in the sentence, its seconds being those of a machine that may be busy."""
+
+    def about(seconds: re.Match[str]) -> str:
+        exact = int(seconds[1])
+        return f"(?:{'|'.join(str(n) for n in range(max(0, exact - 10), exact + 11))})\\ s"
+
+    pattern = re.sub(r"(\d+)\\ s\b", about, re.escape(expected))
+    return re.search(pattern, explained() if sentence is None else sentence) is not None
+
+
 def change(conn: Conn, columns: str) -> None:
     """Set columns of the run; `ring_at` follows the status, as its CHECK wants."""
     statement = f"UPDATE runs SET {columns} WHERE run_id = '{RUN}'"
@@ -143,8 +154,8 @@ def test_a_run_that_was_never_rung_waits_for_the_sweep(conn: Conn) -> None:
 def test_a_rung_run_that_nobody_takes_names_the_queue(conn: Conn) -> None:
     change(conn, "rung_at = now() - interval '20 seconds', ring_at = now() + interval '40 seconds'")
 
-    assert "its doorbell was sent 20 s ago and no worker has taken it" in explained()
-    assert "nobody serves the queue 'celegraph': in 40 s the sweep rings again" in explained()
+    assert says("its doorbell was sent 20 s ago and no worker has taken it")
+    assert says("nobody serves the queue 'celegraph': in 40 s the sweep rings again")
 
 
 def test_without_any_sweep_the_remedy_is_to_start_one(conn: Conn) -> None:
@@ -171,14 +182,14 @@ def test_a_delayed_start_tells_when_it_wakes(conn: Conn) -> None:
 def test_a_sleep_for_a_retry_tells_which_retry_and_when(conn: Conn) -> None:
     asleep(conn, "30 seconds", "TimeoutError in the graph, retry 2 of 4")
 
-    assert "(in 30 s): TimeoutError in the graph, retry 2 of 4" in explained()
+    assert says("(in 30 s): TimeoutError in the graph, retry 2 of 4")
 
 
 def test_a_sleep_for_a_doubt_tells_its_horizon(conn: Conn) -> None:
     pending(conn, "50 seconds")
     asleep(conn, "50 seconds", "effect in doubt: the last call may be under way")
 
-    assert "in doubt: effect 'refund' (call 1, key cg-1, a call may be under way for 50 s)" in explained()
+    assert says("in doubt: effect 'refund' (call 1, key cg-1, a call may be under way for 50 s)")
 
 
 def test_an_answer_to_a_sleeping_run_is_told_to_wake_it(conn: Conn) -> None:
@@ -218,7 +229,7 @@ def test_deaths_in_a_row_are_counted_against_the_limit(conn: Conn) -> None:
 def test_a_woken_run_is_due(conn: Conn) -> None:
     change(conn, "started_at = now(), updated_at = now() - interval '5 seconds'")
 
-    assert "has been due for 5 s, to go on from where it stands" in explained()
+    assert says("has been due for 5 s, to go on from where it stands")
 
 
 def test_a_deadline_is_told_in_advance(conn: Conn) -> None:
@@ -235,7 +246,7 @@ def test_a_running_run_names_worker_beat_and_last_step(conn: Conn, holder: Conn)
     event(conn, "checkpoint", {"step": 4, "next": ["pay", "mail"]}, epoch=3)
     event(conn, "checkpoint", {"step": 9, "ns": "inner", "next": []}, epoch=3)
 
-    assert explained() == (
+    assert says(
         "Run 'run-1' is held by worker host:7 for 5 min, last beat 1 s ago, after step 4 (next: pay, mail)."
     )
 
@@ -271,7 +282,7 @@ def test_a_running_run_to_be_paused_says_when(conn: Conn, holder: Conn) -> None:
     leased(conn, holder)
     change(conn, "pause_requested_at = now(), pause_reason = 'audit'")
 
-    assert "it is paused at its next step, as asked 0 s ago" in explained()
+    assert says("it is paused at its next step, as asked 0 s ago")
 
 
 @pytest.mark.parametrize("status", ["ready", "waiting"])
@@ -280,7 +291,7 @@ def test_a_resting_run_to_be_paused_waits_for_the_sweep(conn: Conn, status: str)
         waiting(conn)
     change(conn, "pause_requested_at = now(), pause_reason = 'audit'")
 
-    assert "is to be paused, as asked 0 s ago; the next sweep holds it" in explained()
+    assert says("is to be paused, as asked 0 s ago; the next sweep holds it")
 
 
 def test_a_call_under_way_is_named(conn: Conn, holder: Conn) -> None:
@@ -320,7 +331,7 @@ def test_a_cancellation_of_a_running_run_is_told(conn: Conn, holder: Conn) -> No
     leased(conn, holder)
     change(conn, "cancel_requested_at = now()")
 
-    assert "it stops at its next step, as asked 0 s ago" in explained()
+    assert says("it stops at its next step, as asked 0 s ago")
 
 
 # -- waiting ---------------------------------------------------------------------------------------
@@ -398,7 +409,7 @@ def test_a_changed_graph_names_the_node_and_the_ways_out(conn: Conn) -> None:
 
     said = explained()
 
-    assert "has waited for other code for 0 s: graph changed: pay is pending" in said
+    assert says("has waited for other code for 0 s: graph changed: pay is pending", said)
     assert "start a worker whose code knows it again, or cancel it" in said
 
 
@@ -418,7 +429,7 @@ def test_a_paused_run_tells_why_and_how_it_goes_on(conn: Conn) -> None:
 
     said = explained()
 
-    assert "was paused 0 s ago (audit)" in said
+    assert says("was paused 0 s ago (audit)", said)
     assert "ap-1 was approved by ana, which is kept; `celegraph resume run-1` makes it ready" in said
 
 
@@ -449,7 +460,7 @@ def test_a_cancelled_run_still_names_its_doubt(conn: Conn) -> None:
     at_rest(conn, "cancelled", "reason = 'customer left'")
     pending(conn, "-1 hour")
 
-    assert "was cancelled 0 s ago (customer left)" in explained()
+    assert says("was cancelled 0 s ago (customer left)")
     assert (
         "in doubt: effect 'refund' (call 1, key cg-1); `celegraph resolve cg-1 ...` settles it" in explained()
     )
@@ -459,7 +470,7 @@ def test_a_finished_run_tells_how_long_it_took(conn: Conn) -> None:
     change(conn, "created_at = now() - interval '26 hours'")
     at_rest(conn, "finished")
 
-    assert explained() == "Run 'run-1' finished 0 s ago, 1 d 2 h after it was admitted."
+    assert says("Run 'run-1' finished 0 s ago, 1 d 2 h after it was admitted.")
 
 
 @pytest.mark.parametrize("status", ["ready", "waiting", "paused", "quarantined"])
@@ -476,7 +487,7 @@ def test_a_resting_run_to_be_cancelled_waits_for_the_sweep(conn: Conn, status: s
 def test_a_run_past_its_deadline_says_so(conn: Conn) -> None:
     change(conn, "cancel_requested_at = now(), deadline_at = now() - interval '1 minute'")
 
-    assert "is to be cancelled, for its deadline has passed (asked 0 s ago)" in explained()
+    assert says("is to be cancelled, for its deadline has passed (asked 0 s ago)")
 
 
 # -- facts -----------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_the_command_line_decides_about_queues(scene: Scene, options: list[str],
 def test_nothing_of_the_hosts_configuration_is_changed(scene: Scene) -> None:
     host_worker(scene, "plain")
 
-    answer = scene.app.control.inspect(timeout=5).conf(with_defaults=True)
+    answer = scene.app.control.inspect(timeout=30, limit=1).conf(with_defaults=True)
     assert answer is not None
     (conf,) = answer.values()
 
