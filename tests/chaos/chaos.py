@@ -19,6 +19,7 @@ from tests.chaos.role import ROLE, prepare
 from tests.chaos.schedule import Fault, plan
 from tests.chaos.shapes import AGENTS
 from tests.support.scene import Scene
+from tests.support.waiting import eventually
 
 # Short leases, so that what is stopped for seconds is taken for hung; a doubt is answered after four.
 SETTINGS = {
@@ -120,7 +121,7 @@ class Chaos:
             acts_then_resets=0,
         )
         self._scene.reconnect()
-        self._faults.resume_paused()
+        eventually(self._faults.resume_paused)
 
     def _survey(self) -> None:
         """What the runs have gone through; a chaos in which nothing happened proves nothing."""

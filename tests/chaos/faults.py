@@ -233,13 +233,14 @@ class Faults:
                 pause_run(run_id, reason="chaos")
         return self.resume_paused
 
-    def resume_paused(self) -> None:
-        """All that were ever paused; one that cannot hear it now is told at the end."""
+    def resume_paused(self) -> bool:
+        """All that are still paused; one that cannot hear it now is told again.  True: none is left."""
         for run_id in sorted(self._paused):
             with contextlib.suppress(*REFUSED):
                 with contextlib.suppress(RunMoved):  # resumed, or ended meanwhile
                     resume_run(run_id, by="chaos")
                 self._paused.discard(run_id)
+        return not self._paused
 
     # -- what they share -----------------------------------------------------------------------------
 
