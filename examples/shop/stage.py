@@ -6,7 +6,6 @@ leaves nothing behind.
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 import socket
@@ -14,17 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Self
 
 from celegraph.dev.errors import ServerFailed
 from celegraph.dev.home import Home
-from celegraph.dev.kept import KeptProcess, passing_directory
-from celegraph.dev.mailbox import SmtpServer, start_smtp
 from celegraph.dev.server import free_port
 from celegraph.dev.servers import LocalServers
+from celegraph.dev.stage import LocalStage
 from examples.shop.goods import PEOPLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,25 +40,22 @@ class Shop:
     also: Mapping[str, str] = field(default_factory=dict)  # name -> path of other pages worth knowing
 
 
-class Stage:
+class Stage(LocalStage):
     """A shop's servers and processes for the length of the block.
 
     `port` is the web server's; 0 takes any, None the shop's own if it is free.
     """
 
     def __init__(self, shop: Shop, *, port: int | None = None):
+        super().__init__(shop.app, ROOT, home=Home.passing(), servers=LocalServers(temporary=True))
         self.shop = shop
         self.password = secrets.token_urlsafe(6)
-        self.home = Home.passing()
-        self.processes: dict[str, KeptProcess] = {}
+        self._secret = secrets.token_urlsafe(32)
         self._port = _free(shop.port) if port is None else port or free_port()
-        self._servers = LocalServers(temporary=True)
-        self._stack = ExitStack()
-        self._env: dict[str, str] = {}
-        self._smtp: SmtpServer | None = None
+        self._payments_port = 0
 
     def __enter__(self) -> Self:
-        self._stack.callback(self.home.remove)
+        super().__enter__()
         try:
             self._open()
         except BaseException:
@@ -69,51 +63,26 @@ class Stage:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        for process in self.processes.values():
-            process.send(signal.SIGTERM)  # all at once; closing then waits for each
-        self._stack.close()
-
     @property
     def url(self) -> str:
         """Where the shop is."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
-    def smtp(self) -> SmtpServer:
-        """The mail server; its log alone says what was delivered."""
-        assert self._smtp is not None
-        return self._smtp
-
-    @property
     def payments_log(self) -> Path:
         """The payment provider's log: a line per refund that was really made."""
         return self.home.path / "provider" / "refunds.jsonl"
 
-    @property
-    def _celery(self) -> list[str]:
-        return ["-m", "celery", "-A", self.shop.app]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What the shop's processes, and a second terminal, find in theirs."""
-        return dict(self._env)
-
     def _open(self) -> None:
-        mail, keeper = passing_directory(self.home, "mail")
-        self._stack.callback(keeper.close)
-        self._stack.enter_context(self._servers)
-        self._smtp = start_smtp(mail)
-        self._stack.callback(self._smtp.stop)
-        payments = free_port()
-        self._env = self._variables(payments)
-        words = ["-m", "examples.payments.provider", "--port", str(payments)]
-        self._start("provider", [*words, "--log", str(self.payments_log)])
-        _await_port(payments)
+        self.open_servers()
+        self._payments_port = free_port()
+        words = ["-m", "examples.payments.provider", "--port", str(self._payments_port)]
+        self.start("provider", [*words, "--log", str(self.payments_log)])
+        _await_port(self._payments_port)
         for command in self.shop.prepare:
             self._run(command)
         self._start_workers()
-        self._start("web", [word.replace("{port}", str(self._port)) for word in self.shop.web])
+        self.start("web", [word.replace("{port}", str(self._port)) for word in self.shop.web])
         for name in ("worker", "control"):
             self.processes[name].await_log(" ready.")
         _await_port(self._port)
@@ -121,37 +90,32 @@ class Stage:
     def _start_workers(self) -> None:
         for name, queues, slots in (("worker", "celery,celegraph", 2), ("control", "celegraph.control", 1)):
             words = f"worker -n {name}@%h -Q {queues} --concurrency {slots} --loglevel INFO".split()
-            self._start(name, [*self._celery, *words])
-        schedule = self.home.directory("beat") / "schedule"
-        self._start("beat", [*self._celery, "beat", "--pidfile=", "--schedule", str(schedule)])
-
-    def _start(self, name: str, arguments: Sequence[str]) -> None:
-        process = KeptProcess(self.home, name)
-        self._stack.callback(process.close)
-        self.processes[name] = process
-        process.start(arguments, self._env)
+            self.celery(name, *words)
+        self.start_beat()
 
     def _run(self, arguments: Sequence[str]) -> None:
         done = subprocess.run(  # noqa: S603 - the shop's own commands
-            [sys.executable, *arguments], env=self._env, cwd=ROOT, capture_output=True, text=True, check=False
+            [sys.executable, *arguments],
+            env=self.environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise ServerFailed(" ".join(arguments), "it failed", done.stdout + done.stderr)
 
-    def _variables(self, payments_port: int) -> dict[str, str]:
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    def variables(self) -> dict[str, str]:
+        """What the shop reads from its environment."""
         return {
-            **os.environ,
-            "PYTHONPATH": path,
-            "PYTHONUNBUFFERED": "1",
-            "CELERY_BROKER_URL": self._servers.broker_url,
-            "SHOP_DATABASE_URL": self._servers.database_url,
+            "CELERY_BROKER_URL": self.servers.broker_url,
+            "SHOP_DATABASE_URL": self.servers.database_url,
             "SHOP_URL": self.url,
-            "SHOP_SECRET": secrets.token_urlsafe(32),
+            "SHOP_SECRET": self._secret,
             "SHOP_PASSWORD": self.password,
             "SHOP_SMTP_URL": self.smtp.url,
             "SHOP_MAIL_LOG": str(self.smtp.log),
-            "PAYMENTS_URL": f"http://127.0.0.1:{payments_port}",
+            "PAYMENTS_URL": f"http://127.0.0.1:{self._payments_port}",
             "PAYMENTS_KEY": "local",
         }
 
