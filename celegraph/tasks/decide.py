@@ -59,69 +59,70 @@ def decide(
     what is wrong) or InvalidValue.
     """
     inst = installation()
-    _check(inst.config, approval_id, verb, by, note, args, value)
+    given = _Given(approval_id, verb, by, note, args, value, ref)
+    _check(inst.config, given)
     with transactions.writing(inst.config, connection) as (conn, after_commit):
-        decided = _decide(conn, inst.config, approval_id, verb, by, note, args, value, ref)
+        decided = _decide(conn, inst.config, given)
         after_commit(lambda: wake_and_ring(inst, decided.approval.run_id))
     return decided
 
 
-def _check(
-    config: Config,
-    approval_id: str,
-    verb: str,
-    by: str,
-    note: str | None,
-    args: Mapping[str, Any] | None,
-    value: Any,
-) -> None:
+@dataclass(frozen=True)
+class _Given:
+    """What somebody answers to which question."""
+
+    approval_id: str
+    verb: str
+    by: str
+    note: str | None
+    args: Mapping[str, Any] | None
+    value: Any
+    ref: str | None
+
+    def refused(self, why: str, field: str | None = None) -> DecisionRefused:
+        """The error that says so."""
+        return DecisionRefused(self.approval_id, why, field=field)
+
+
+def _check(config: Config, given: _Given) -> None:
     """Whatever can be refused without looking at the question."""
-    if verb not in _VERBS:
-        raise DecisionRefused(approval_id, f"unknown verb {verb!r}; use one of {', '.join(_VERBS)}")
-    if not by or not isinstance(by, str):
-        raise DecisionRefused(approval_id, "by= must name who decides", field="by")
+    if given.verb not in _VERBS:
+        raise given.refused(f"unknown verb {given.verb!r}; use one of {', '.join(_VERBS)}")
+    if not given.by or not isinstance(given.by, str):
+        raise given.refused("by= must name who decides", "by")
     try:
-        check_person(by)
-        check_note(note, path="note")
+        check_person(given.by)
+        check_note(given.note, path="note")
     except InvalidValue as problem:
-        said = f"{problem.path}= {problem.problem}"
-        raise DecisionRefused(approval_id, said, field=problem.path) from problem
-    if (args is not None) != (verb == "edit"):
-        raise DecisionRefused(approval_id, "args= goes with 'edit', and only with it", field="args")
-    if args is not None and not isinstance(args, Mapping):
-        raise DecisionRefused(approval_id, f"args= is a dict, not {type(args).__name__}", field="args")
-    if value is not None and verb in ("reject", "edit"):
-        raise DecisionRefused(approval_id, "value= goes with 'answer' or 'approve'", field="value")
-    if value is not None:
-        check_size(stored_json(check_stored_json(value, path="value")), config.max_value_bytes, "value")
+        raise given.refused(f"{problem.path}= {problem.problem}", problem.path) from problem
+    if (given.args is not None) != (given.verb == "edit"):
+        raise given.refused("args= goes with 'edit', and only with it", "args")
+    if given.args is not None and not isinstance(given.args, Mapping):
+        raise given.refused(f"args= is a dict, not {type(given.args).__name__}", "args")
+    if given.value is not None and given.verb in ("reject", "edit"):
+        raise given.refused("value= goes with 'answer' or 'approve'", "value")
+    if given.value is not None:
+        stored = stored_json(check_stored_json(given.value, path="value"))
+        check_size(stored, config.max_value_bytes, "value")
 
 
-def _decide(
-    conn: AnyConn,
-    config: Config,
-    approval_id: str,
-    verb: str,
-    by: str,
-    note: str | None,
-    args: Mapping[str, Any] | None,
-    value: Any,
-    ref: str | None,
-) -> Decided:
+def _decide(conn: AnyConn, config: Config, given: _Given) -> Decided:
+    approval_id, verb, args, value = given.approval_id, given.verb, given.args, given.value
     asked = approvals.get_approval(conn, approval_id)
     if asked.kind == "doubt":
-        won = resolve_question(conn, asked, verb, value, ref=ref, by=by, note=note)
+        won = resolve_question(conn, asked, verb, value, ref=given.ref, by=given.by, note=given.note)
         return _what_stands(conn, approval_id, won)
-    if ref is not None:
-        raise DecisionRefused(
-            approval_id, "ref= goes with the answer to a doubt, and only with it", field="ref"
-        )
+    if given.ref is not None:
+        raise given.refused("ref= goes with the answer to a doubt, and only with it", "ref")
     status = "rejected" if verb == "reject" else "approved"
     decision: dict[str, Any] = {"verb": verb}
     new_args, new_hash = None, None
     review = review_of(asked.args) if asked.kind == "interrupt" and asked.args_hash is None else None
     if review is not None:
         # Any form that such a question can get an answer in is made the one its middleware takes.
-        status, decision["value"] = by_person(approval_id, review, verb, args=args, value=value, note=note)
+        status, decision["value"] = by_person(
+            approval_id, review, verb, args=args, value=value, note=given.note
+        )
         check_size(stored_json(decision["value"]), config.max_value_bytes, "value")
     else:
         new_args, new_hash = _edited(asked, args, config.max_value_bytes)
@@ -132,8 +133,8 @@ def _decide(
         approval_id,
         status,
         decision,
-        by=by,
-        note=note,
+        by=given.by,
+        note=given.note,
         args=new_args,
         args_hash=new_hash,
     )
