@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from celegraph.agent.doubt import Stop
@@ -12,12 +13,14 @@ from celegraph.agent.failures import describe
 from celegraph.agent.identify import Request, call_timeout
 from celegraph.agent.lookups import call_of
 from celegraph.agent.not_done import is_not_done
+from celegraph.config import Config
 from celegraph.errors import InvalidValue
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.effects import Effect
+from celegraph.ledger.pen import Pen
 
 
 @dataclass(frozen=True)
@@ -43,21 +46,16 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
     """The call returned: record it before anybody sees the result."""
     attempt, key = granted.request.attempt, granted.request.reservation.key
     stored, problem = kept_result(value, attempt.config.max_value_bytes)
-    try:
-        row = await effects.record_sent(
-            attempt.pen,
-            key,
-            granted.attempts,
-            attempt.epoch,
-            result=stored,
-            ref=call.provider_ref,
-            by="call",
-        )
-    except Exception as error:
-        if is_lost(error):
-            # Fenced while it called: the pen is gone, but not the fact.
-            await asyncio.to_thread(keep, granted, call, value)
-        raise
+    row = await record_or_keep(
+        attempt.pen,
+        attempt.config,
+        key,
+        granted.attempts,
+        attempt.epoch,
+        result=stored,
+        ref=call.provider_ref,
+        by="call",
+    )
     if row is None:
         row = replace(granted.row, status="sent", result=stored, provider_ref=call.provider_ref)
     attempt.effects.put(row)
@@ -67,20 +65,36 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
     return decode_result(row.result)
 
 
+async def record_or_keep(
+    pen: Pen, config: Config, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
+) -> Effect | None:
+    """As `record_sent`; when the pen is lost, over another connection before the error goes on.
+
+    The session is gone, but not the fact: else somebody would be asked what is known here.
+    """
+    try:
+        return await effects.record_sent(pen, key, attempts, epoch, result=result, ref=ref, by=by)
+    except Exception as error:
+        if is_lost(error):
+            keeping = partial(_keep, config, key, attempts, epoch, result=result, ref=ref, by=by)
+            await asyncio.to_thread(keeping)
+        raise
+
+
 def keep(granted: Granted, call: EffectCall, value: Any) -> None:
     """Record what a call did that has outlived its attempt, over a connection of its own."""
     attempt = granted.request.attempt
     stored, _ = kept_result(value, attempt.config.max_value_bytes)
-    with ledger(attempt.config) as conn:
-        effects.keep_sent(
-            conn,
-            granted.row.idempotency_key,
-            granted.attempts,
-            attempt.epoch,
-            result=stored,
-            ref=call.provider_ref,
-            by="call",
-        )
+    key = granted.row.idempotency_key
+    ref = call.provider_ref
+    _keep(attempt.config, key, granted.attempts, attempt.epoch, result=stored, ref=ref, by="call")
+
+
+def _keep(
+    config: Config, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
+) -> None:
+    with ledger(config) as conn:
+        effects.keep_sent(conn, key, attempts, epoch, result=result, ref=ref, by=by)
 
 
 def kept_result(value: Any, limit: int) -> tuple[Any, InvalidValue | None]:

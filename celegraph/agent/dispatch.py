@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from celegraph.agent.attempt import boot_time
-from celegraph.agent.conclude import kept_result
+from celegraph.agent.conclude import kept_result, record_or_keep
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
 from celegraph.agent.effect import Declaration, EffectCall, NotHappened, declared
 from celegraph.agent.failures import describe
@@ -21,7 +21,6 @@ from celegraph.agent.policy import ApprovalPolicy
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.ledger import effects, outbox
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log, is_lost
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
@@ -109,21 +108,10 @@ async def _perform(
     stored, problem = kept_result(value, config.max_value_bytes)
     if problem is not None:
         logger.error("result of an intent cannot be kept", extra={"key": key, "path": problem.path})
-    try:
-        await effects.record_sent(
-            pen, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
-        )
-    except Exception as error:
-        if is_lost(error):
-            # The session is gone, but not the fact: else somebody would be asked what is known here.
-            await asyncio.to_thread(_keep, config, row, stored, call.provider_ref)
-        raise
+    await record_or_keep(
+        pen, config, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
+    )
     report.sent += 1
-
-
-def _keep(config: Config, row: Effect, stored: Any, ref: str | None) -> None:
-    with ledger(config) as conn:
-        effects.keep_sent(conn, row.idempotency_key, row.attempts, 0, result=stored, ref=ref, by="dispatcher")
 
 
 class _TooLate(Exception):
