@@ -136,13 +136,13 @@ class Saver(ReadingSaver):
                 " synchronise the hosts' clocks"
             )
         namespace = namespace_of(config)
-        place = namespace, parent
+        place, changed = (namespace, parent), _changed(checkpoint, new_versions)
         with self.held.sending(await self.held.before_checkpoint(namespace)) as riders:
-            _check_inlined(place, _changed(checkpoint, new_versions))
+            _check_inlined(place, changed)
             async with self._one_transaction():
                 for writes in riders:
                     await self._put_writes(writes)
-                with self._naming(place, _changed(checkpoint, new_versions)):
+                with self._naming(place, changed):
                     return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
@@ -154,11 +154,11 @@ class Saver(ReadingSaver):
     ) -> None:
         """As LangGraph's; who must act before a task's writes become durable acts first, and the writes of a
         finished task wait a moment for the checkpoint that they can go with."""
-        # Before anything is awaited: the step's checkpoint is sent right behind.
         if not writes and task_id != words.NULL_TASK_ID:
             # All it wrote are values that LangGraph does not keep (UntrackedValue).  It has finished all the
             # same, and only a row of its own says so and releases its intents.
             writes = [(words.NO_WRITES, None)]
+        # Before anything is awaited: the step's checkpoint is sent right behind.
         mine = self.held.announce(TaskWrites(config, writes, task_id, task_path))
         with self.held.accounted(mine):
             self.pending.wrote(mine.namespace, task_path)

@@ -93,14 +93,14 @@ def _recover_page(conn: Conn, candidates: Sequence[Mapping[str, Any]], report: S
     holders: dict[int, int] = {r["lock_key"]: r["pid"] for r in conn.execute(Q.locks).fetchall()}
     for run in candidates:
         holder = holders.get(run["lock_key"])
+        detail = next((said for sign, said in _HANGS.items() if run[sign]), None)
         if holder is None:
             cause = "crashed"
-        elif any(run[sign] for sign in _HANGS):
+        elif detail is not None:
             # Fence first: when the epoch has moved, the terminated owner can do no harm on its way out.
             cause = "hung"
         else:
             continue
-        detail = next((said for sign, said in _HANGS.items() if run[sign]), None)
         if not _recovered(conn, run["run_id"], run["epoch"], cause, detail):
             continue
         report.recovered.append(run["run_id"])
