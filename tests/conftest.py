@@ -14,6 +14,7 @@ import pytest
 import redis
 
 import celegraph.testing
+from celegraph.agent.migrate import migrate
 from celegraph.dev.home import Home
 from celegraph.dev.postgres import Postgres
 from celegraph.dev.valkey import Valkey
@@ -60,6 +61,21 @@ def valkey_server() -> Iterator[Valkey]:
         yield server
 
 
+@pytest.fixture
+def own_postgres() -> Iterator[Postgres]:
+    """A migrated database of this test's own, to stop and to restart."""
+    with Postgres(Home.passing(in_memory=True), fsync=False) as server:
+        migrate(server.url)
+        yield server
+
+
+@pytest.fixture
+def own_broker() -> Iterator[Valkey]:
+    """A broker of this test's own, to stop, to freeze and to restart."""
+    with Valkey(Home.passing(in_memory=True), fsync=False) as server:
+        yield server
+
+
 @pytest.fixture(scope="session")
 def database_template(postgres_server: Postgres) -> str:
     """The name of a migrated database that each test's is copied from."""
@@ -94,12 +110,22 @@ def module_database_url(postgres_server: Postgres, database_template: str) -> It
         yield url
 
 
+def _emptied(server: Valkey) -> str:
+    with redis.Redis.from_url(server.url) as client:
+        client.flushall()
+    return server.url
+
+
 @pytest.fixture
 def broker_url(valkey_server: Valkey) -> str:
     """An empty broker."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    return valkey_server.url
+    return _emptied(valkey_server)
+
+
+@pytest.fixture(scope="module")
+def module_broker_url(valkey_server: Valkey) -> str:
+    """A broker that is empty when the tests of one file begin."""
+    return _emptied(valkey_server)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from langgraph.types import RetryPolicy, Send, interrupt
 from celegraph import ApprovalPolicy, EffectCall, ask_approval, effect, recorded
 from celegraph.errors import ApprovalRejected
 from tests.support.gates import gates_of_process
-from tests.support.graphs import PROVIDER, enter
+from tests.support.graphs import PROVIDER, chain_of, enter
 from tests.support.policies import POLICIES, call_act, declared
 
 
@@ -92,17 +92,6 @@ def _paying_awaited(name: str, perform: Any, number: int) -> Node:
     return node
 
 
-def _chain(*nodes: tuple[str, Node]) -> StateGraph[State, None, State, State]:
-    builder = StateGraph(State)
-    before = START
-    for name, node in nodes:
-        builder.add_node(name, node)
-        builder.add_edge(before, name)
-        before = name
-    builder.add_edge(before, END)
-    return builder
-
-
 # -- loop: reads, and a payment every third time ------------------------------------------------------
 
 
@@ -169,12 +158,14 @@ fan_out.add_edge("join", END)
 
 # -- a subgraph with steps and payments of its own ------------------------------------------------------
 
-_inner = _chain(
+_inner = chain_of(
+    State,
     ("inner_one", _count("inner_one")),
     ("inner_pay", _paying("inner_pay", _PAY["reconcile"], 1)),
     ("inner_ask", _paying("inner_ask", _PAY["ask"], 2)),
 )
-nested = _chain(
+nested = chain_of(
+    State,
     ("outer_one", _count("outer_one")),
     ("inner", _inner.compile()),
     ("outer_pay", _paying_awaited("outer_pay", _PAY_AWAITED["retry"], 3)),
@@ -223,7 +214,8 @@ side_by_side.add_edge("join", END)
 
 # -- the outbox, under each policy ----------------------------------------------------------------------
 
-outbox = _chain(
+outbox = chain_of(
+    State,
     ("one", _count("one")),
     *((f"by_{p}", _paying(f"by_{p}", _PAY[p].enqueue, n)) for n, p in enumerate(POLICIES, start=1)),
     ("last", _count("last")),
@@ -253,8 +245,8 @@ def _free_question(state: State, config: RunnableConfig) -> State:
     return {"steps": 1}
 
 
-approved = _chain(("one", _count("one")), ("ask", _asking(None)), ("question", _free_question))
-urgent = _chain(("one", _count("one")), ("ask", _asking("6s")), ("last", _count("last")))
+approved = chain_of(State, ("one", _count("one")), ("ask", _asking(None)), ("question", _free_question))
+urgent = chain_of(State, ("one", _count("one")), ("ask", _asking("6s")), ("last", _count("last")))
 
 
 def _if_allowed(state: State, config: RunnableConfig) -> State:
@@ -266,7 +258,7 @@ def _if_allowed(state: State, config: RunnableConfig) -> State:
     return {"steps": 1, "paid": [1]}
 
 
-allowed = _chain(("one", _count("one")), ("pay", _if_allowed), ("last", _count("last")))
+allowed = chain_of(State, ("one", _count("one")), ("pay", _if_allowed), ("last", _count("last")))
 
 
 # -- what takes its time, and what fails now and then --------------------------------------------------------
@@ -286,7 +278,7 @@ def _long(state: State, config: RunnableConfig) -> State:
     return {"steps": 1, "paid": [1]}
 
 
-long = _chain(("long", _long), ("long_awaited", _long_awaited), ("last", _count("last")))
+long = chain_of(State, ("long", _long), ("long_awaited", _long_awaited), ("last", _count("last")))
 
 
 def _failing_now_and_then(state: State, config: RunnableConfig) -> State:
@@ -296,7 +288,9 @@ def _failing_now_and_then(state: State, config: RunnableConfig) -> State:
     return {"steps": 1, "paid": [1]}
 
 
-failing = _chain(("one", _count("one")), ("failing", _failing_now_and_then), ("last", _count("last")))
+failing = chain_of(
+    State, ("one", _count("one")), ("failing", _failing_now_and_then), ("last", _count("last"))
+)
 
 
 # -- the functional API ----------------------------------------------------------------------------
@@ -333,4 +327,4 @@ def _pay_past_the_ledger(state: State, config: RunnableConfig) -> State:
     return {"steps": 1, "paid": [1]}
 
 
-careless = _chain(("pay", _pay_past_the_ledger))
+careless = chain_of(State, ("pay", _pay_past_the_ledger))

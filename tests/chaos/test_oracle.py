@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-import redis
 from psycopg import Rollback, errors
 
 from celegraph import decide
-from celegraph.dev.valkey import Valkey
 from tests.chaos.chaos import CELERY, SETTINGS
 from tests.chaos.oracle import Q, judge
 from tests.chaos.people import Person, settled
@@ -47,14 +45,12 @@ _WITHOUT_TRIGGERS = "SET LOCAL session_replication_role = replica"
 
 @pytest.fixture(scope="module")
 def over(
-    module_database_url: str, valkey_server: Valkey, tmp_path_factory: pytest.TempPathFactory
+    module_database_url: str, module_broker_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scene]:
     """A scene in which one run has gone well and is over."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
     directory = tmp_path_factory.mktemp("oracle")
     made = Scene(
-        module_database_url, valkey_server.url, directory, settings=SETTINGS, agents=AGENTS, celery=CELERY
+        module_database_url, module_broker_url, directory, settings=SETTINGS, agents=AGENTS, celery=CELERY
     )
     with made as scene:
         watch(scene.conn)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,7 @@ from celegraph.tasks.installation import Installation
 from celegraph.testing.driver import Driven
 from tests.cli.conftest import CommandLine
 from tests.support.app import make_app
-from tests.support.process import ROOT
+from tests.support.doctor import asked_doctor
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
 
@@ -243,17 +241,10 @@ def test_with_workers_and_beat_everything_is_well(database_url: str, broker_url:
         scene.worker("all", concurrency=1, beat=True)
 
         def healthy() -> bool:
-            told = subprocess.run(
-                [sys.executable, "-m", "celegraph", "doctor", "--json", "-A", "tests.support.app:app"],
-                cwd=ROOT,
-                env=scene.env(),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            checks = json.loads(told.stdout)["checks"]
+            found = asked_doctor(scene)
+            checks = found["checks"]
             assert {check["state"] for check in checks if check["name"] == "agent"} == {"ok"}
-            assert (told.returncode == 0) == all(check["state"] != "error" for check in checks)
+            assert found["ok"] == all(check["state"] != "error" for check in checks)
             return all(check["state"] == "ok" for check in checks)
 
         assert eventually(healthy, within=60.0)

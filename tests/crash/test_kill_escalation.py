@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-import redis
 
 from celegraph import ApprovalPolicy, Step
 from celegraph.dev.mailbox import SmtpServer, smtp_server
-from celegraph.dev.valkey import Valkey
 from tests.support.asking import open_questions
 from tests.support.mail_log import LOG
 from tests.support.process import kill_and_await
@@ -48,16 +46,14 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(
-    module_database_url: str, valkey_server: Valkey, tmp_path_factory: pytest.TempPathFactory
+    module_database_url: str, module_broker_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
     """Shared by the file: a killed pool child is replaced."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
     directory = tmp_path_factory.mktemp("escalation")
     with (
         smtp_server(directory / "mail") as mail,
         Wire(module_database_url) as wire,
-        Scene(module_database_url, valkey_server.url, directory) as scene,
+        Scene(module_database_url, module_broker_url, directory) as scene,
     ):
         email = {
             "kind": "smtp",

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-import redis
 
 from celegraph import decide
-from celegraph.dev.valkey import Valkey
 from celegraph.errors import RunNotFound
 from tests.crash.places import STATEMENTS, Place, standing_at
 from tests.support.process import kill_and_await
@@ -37,13 +35,11 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(
-    module_database_url: str, valkey_server: Valkey, tmp_path_factory: pytest.TempPathFactory
+    module_database_url: str, module_broker_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
     """Shared by the whole file: workers cost seconds to start, and a killed child is replaced."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
     directory = tmp_path_factory.mktemp("matrix")
-    with Wire(module_database_url) as wire, Scene(module_database_url, valkey_server.url, directory) as scene:
+    with Wire(module_database_url) as wire, Scene(module_database_url, module_broker_url, directory) as scene:
         env = scene.env(database_url=wire.url)
         runs = scene.worker("runs", queues=["celegraph"], env=env, start=False)
         control = scene.control(env=env, start=False)

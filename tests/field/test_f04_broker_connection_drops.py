@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
 
-from celegraph.dev.home import Home
 from celegraph.dev.valkey import Valkey
 from tests.support.host import APP, VARIANT
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
 from tests.support.workers import Worker, supervised
-
-
-@pytest.fixture
-def own_broker() -> Iterator[Valkey]:
-    """A broker of this test's own, to restart."""
-    with Valkey(Home.passing(in_memory=True), fsync=False) as server:
-        yield server
 
 
 def _drop_connections(server: Valkey) -> None:

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from celegraph.cli import check_workers
 from celegraph.dev.home import Home
 from celegraph.dev.valkey import Valkey
 from celegraph.ledger.keys import lock_key
 from celegraph.tasks.installation import installation
-from tests.support.process import ROOT
+from tests.support.doctor import asked_doctor
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
 from tests.support.workers import supervised
 
 RESTARTS = 5
 WITHIN = 60.0
-
-
-def doctor(scene: Scene) -> dict[str, Any]:
-    """What a monitor gets: `celegraph doctor --json`."""
-    told = subprocess.run(
-        [sys.executable, "-m", "celegraph", "doctor", "--json", "-A", "tests.support.app:app"],
-        cwd=ROOT,
-        env=scene.env(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found: dict[str, Any] = json.loads(told.stdout)
-    assert found["ok"] == (told.returncode == 0)
-    return found
 
 
 def test_after_five_restarts_of_redis_a_run_runs_or_the_check_is_red(
@@ -56,7 +37,7 @@ def test_after_five_restarts_of_redis_a_run_runs_or_the_check_is_red(
         try:
             supervised(worker, lambda: scene.run(run_id).status == "finished", WITHIN)
         except AssertionError:
-            assert not doctor(scene)["ok"]
+            assert not asked_doctor(scene)["ok"]
         else:
             assert len(scene.provider.acts_of(run_id)) == 1
 
@@ -68,7 +49,7 @@ def test_a_worker_that_is_up_and_takes_nothing_turns_the_check_red(scene: Scene)
     scene.begin("retried", run_id="r-1")
     scene.conn.execute("UPDATE runs SET updated_at = updated_at - interval '70 seconds'")
 
-    found = doctor(scene)
+    found = asked_doctor(scene)
 
     assert not found["ok"]
     backlog = next(check for check in found["checks"] if check["name"] == "backlog")

@@ -5,42 +5,24 @@ Seen elsewhere: after that every later call of the process says "the connection 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from celegraph import start_run
-from celegraph.agent.migrate import migrate
-from celegraph.dev.home import Home
 from celegraph.dev.postgres import Postgres
 from celegraph.ledger import runs
 from celegraph.ledger.connect import connect
+from tests.support.databases import end_our_backends
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
 
+
 # The test's own connection is called "test".
-TERMINATE = (
-    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND application_name LIKE 'celegraph%'"
-)
-
-
-@pytest.fixture
-def own_postgres() -> Iterator[Postgres]:
-    """A database of this test's own, to restart."""
-    with Postgres(Home.passing(in_memory=True), fsync=False) as server:
-        migrate(server.url)
-        yield server
-
-
 def terminate(url: str) -> int:
     """End every backend of ours; how many there were."""
     with psycopg.connect(url, autocommit=True) as conn:
-        row = conn.execute(TERMINATE).fetchone()
-    assert row is not None
-    return int(row[0])
+        return end_our_backends(conn)
 
 
 def test_the_same_child_serves_the_next_run_and_pays_once(

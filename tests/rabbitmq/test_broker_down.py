@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable
 
@@ -12,6 +10,7 @@ import pytest
 from celegraph import decide, start_run
 from celegraph.cli import check_workers
 from celegraph.tasks.install import fit
+from tests.support.outages import frozen, stopped
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.scene import Scene
 
@@ -19,18 +18,7 @@ from tests.support.scene import Scene
 WITHIN = 3.0
 
 
-def _stop(node: RabbitMQ) -> Callable[[], None]:
-    node.stop()
-    return node.start
-
-
-def _freeze(node: RabbitMQ) -> Callable[[], None]:
-    pid = node.pid
-    os.kill(pid, signal.SIGSTOP)
-    return lambda: os.kill(pid, signal.SIGCONT)
-
-
-@pytest.mark.parametrize("fault", [_stop, _freeze])
+@pytest.mark.parametrize("fault", [stopped, frozen])
 def test_start_and_decide_answer_soon_and_the_run_goes_on_later(
     scene: Scene, node: RabbitMQ, fault: Callable[[RabbitMQ], Callable[[], None]]
 ) -> None:
@@ -71,7 +59,7 @@ def test_doctor_knows_the_broker_and_says_when_it_does_not_answer(scene: Scene, 
     good = {check.name: check for check in check_workers.checks(inst)}
     assert (good["broker"].state, good["broker"].says.partition(" ")[0]) == ("ok", "RabbitMQ")
 
-    repair = _freeze(node)
+    repair = frozen(node)
     try:
         began = time.monotonic()
         silent = {check.name: check for check in check_workers.checks(inst)}

@@ -7,6 +7,7 @@ import importlib.util
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -46,3 +47,11 @@ def _create(server_url: str, name: str, template: str) -> None:
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
         )
+
+
+def end_our_backends(conn: psycopg.Connection[Any]) -> int:
+    """Terminate every connection of celegraph to this database; how many there were."""
+    return conn.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name LIKE 'celegraph%'"
+    ).rowcount

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, TypeVar
 
 import httpx
 from langchain_core.runnables import RunnableConfig
@@ -23,6 +23,9 @@ from tests.support.trail import Trail
 PROVIDER = "CELEGRAPH_TEST_PROVIDER"
 # With the tests' call window of a second a doubt is answered two seconds after its claim.
 _CALL_TIMEOUT = 1.0
+
+
+S = TypeVar("S", bound=Any)
 
 
 class State(TypedDict, total=False):
@@ -142,9 +145,9 @@ def _ask(state: State, config: RunnableConfig) -> State:
     return {"decision": decision.status}
 
 
-def chain(*nodes: tuple[str, Node]) -> StateGraph[State, None, State, State]:
-    """The nodes one after the other."""
-    builder = StateGraph(State)
+def chain_of(state: type[S], *nodes: tuple[str, Any]) -> StateGraph[S, None, S, S]:
+    """The nodes one after the other, on a state of their own."""
+    builder = StateGraph(state)
     before = START
     for name, node in nodes:
         builder.add_node(name, node)
@@ -152,6 +155,11 @@ def chain(*nodes: tuple[str, Node]) -> StateGraph[State, None, State, State]:
         before = name
     builder.add_edge(before, END)
     return builder
+
+
+def chain(*nodes: tuple[str, Node]) -> StateGraph[State, None, State, State]:
+    """The nodes one after the other."""
+    return chain_of(State, *nodes)
 
 
 _FIRST, _SECOND, _LAST = ("one", step("one")), ("two", step("two")), ("last", step("last"))

@@ -15,12 +15,12 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy, Send
 
 from celegraph import recorded_model
 from tests.support.gates import gates_of_process
-from tests.support.graphs import enter
+from tests.support.graphs import chain_of, enter
 from tests.support.trail import Trail
 
 WORDS = ("one ", "two ", "three ", "four ", "five ")
@@ -90,18 +90,7 @@ def _last(state: Told, config: RunnableConfig) -> Told:
     return {}
 
 
-def _chain(*nodes: tuple[str, Any]) -> StateGraph[Told, None, Told, Told]:
-    builder = StateGraph(Told)
-    before = START
-    for name, node in nodes:
-        builder.add_node(name, node)
-        builder.add_edge(before, name)
-        before = name
-    builder.add_edge(before, END)
-    return builder
-
-
-telling = _chain(("one", _prepare), ("speak", _speak), ("last", _last))
+telling = chain_of(Told, ("one", _prepare), ("speak", _speak), ("last", _last))
 
 
 # -- a fan-out, a subgraph, a node that is tried again in place, a recorded model, a flood ------------------
@@ -120,8 +109,8 @@ told_by_many.add_conditional_edges(
     START, lambda state: [Send("part", {"part": name}) for name in ("a", "b")], ["part"]
 )
 
-_inner = _chain(("inner_one", _prepare), ("inner_speak", _speak))
-told_within = _chain(("outer", _inner.compile()), ("last", _last))
+_inner = chain_of(Told, ("inner_one", _prepare), ("inner_speak", _speak))
+told_within = chain_of(Told, ("outer", _inner.compile()), ("last", _last))
 
 
 def _stumble(state: Told, config: RunnableConfig) -> Told:
@@ -145,7 +134,7 @@ def _speak_on_record(state: Told, config: RunnableConfig) -> Told:
     return {"said": str(answer.content)}
 
 
-told_on_record = _chain(("speak", _speak_on_record), ("last", _last))
+told_on_record = chain_of(Told, ("speak", _speak_on_record), ("last", _last))
 
 
 def _ramble(state: Told, config: RunnableConfig) -> Told:
@@ -156,4 +145,4 @@ def _ramble(state: Told, config: RunnableConfig) -> Told:
     return {}
 
 
-told_at_length = _chain(("ramble", _ramble), ("last", _last))
+told_at_length = chain_of(Told, ("ramble", _ramble), ("last", _last))

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
 
 from celegraph import decide, start_run
-from celegraph.dev.home import Home
 from celegraph.dev.valkey import Valkey
 from tests.support.app import make_app
+from tests.support.outages import frozen, stopped
 from tests.support.scene import Scene
 
 # Both halves of publish_timeout (2 s), and the database.
 WITHIN = 3.0
 
 
-@pytest.fixture
-def own_broker() -> Iterator[Valkey]:
-    """A broker of this test's own, to stop and to freeze."""
-    with Valkey(Home.passing(in_memory=True), fsync=False) as server:
-        yield server
-
-
-def _stop(server: Valkey) -> Callable[[], None]:
-    server.stop()
-    return server.start
-
-
-def _freeze(server: Valkey) -> Callable[[], None]:
-    pid = server.pid
-    os.kill(pid, signal.SIGSTOP)
-    return lambda: os.kill(pid, signal.SIGCONT)
-
-
-@pytest.mark.parametrize("fault", [_stop, _freeze])
+@pytest.mark.parametrize("fault", [stopped, frozen])
 @pytest.mark.parametrize("connected", [True, False], ids=["connected", "new"])
 def test_start_and_decide_answer_soon_and_the_run_goes_on_later(
     database_url: str,

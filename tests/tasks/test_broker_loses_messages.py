@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
 import redis
 
-from celegraph.dev.home import Home
 from celegraph.dev.server import free_port
 from celegraph.dev.valkey import Valkey
 from tests.support.process import Process
@@ -26,13 +25,6 @@ IMPATIENT: dict[str, object] = {
         "unacked_restore_throttle": 1,
     }
 }
-
-
-@pytest.fixture
-def own_broker() -> Iterator[Valkey]:
-    """A broker of this test's own, to restart."""
-    with Valkey(Home.passing(in_memory=True), fsync=False) as server:
-        yield server
 
 
 def _keeping(server: Valkey) -> None:

@@ -13,27 +13,13 @@ import pytest
 from psycopg import sql
 
 from celegraph import start_run
-from celegraph.agent.migrate import migrate
-from celegraph.dev.home import Home
 from celegraph.dev.postgres import Postgres
+from tests.support.databases import end_our_backends
 from tests.support.pgbouncer import pgbouncer
 from tests.support.process import kill_and_await
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
 from tests.support.wire import Side, Wire
-
-TERMINATE = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND application_name LIKE 'celegraph%%'"
-)
-
-
-@pytest.fixture
-def own_postgres() -> Iterator[Postgres]:
-    """A database of this test's own, to restart."""
-    with Postgres(Home.passing(in_memory=True), fsync=False) as server:
-        migrate(server.url)
-        yield server
 
 
 def nth(number: int) -> Callable[[str], bool]:
@@ -57,7 +43,7 @@ def test_a_backend_may_end_at_any_statement(
             with wire.hold(nth(chance.randrange(1, 22)), side) as hold:
                 run_id = scene.begin("retried")
                 eventually(lambda: hold.port or scene.run(run_id).status == "finished")  # noqa: B023
-                scene.conn.execute(TERMINATE)
+                end_our_backends(scene.conn)
                 hold.release()
                 scene.await_status(run_id, "finished")
             assert len(scene.provider.acts_of(run_id)) == 1
@@ -161,13 +147,13 @@ def test_a_database_that_has_become_read_only_costs_time_and_nothing_else(scene:
     name = urlsplit(scene.database_url).path[1:]
     with psycopg.connect(scene.database_url, autocommit=True) as conn:
         conn.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'.encode())
-        conn.execute(TERMINATE.replace("%%", "%"))
+        end_our_backends(conn)
         scene.gates.open("pay:call")
         eventually(lambda: "ReadOnlySqlTransaction" in worker.log)
 
         conn.execute("SET default_transaction_read_only = off")
         conn.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only'.encode())
-        conn.execute(TERMINATE.replace("%%", "%"))
+        end_our_backends(conn)
 
     scene.await_status(run_id, "finished", within=60)
     assert len(scene.provider.acts_of(run_id)) == 1
