@@ -105,7 +105,8 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
     attempt = caller.attempt
     work = asyncio.current_task()
     assert work is not None
-    prepared = await _prepare(caller, decl, args, work)
+    with attempt.pen.shelter():
+        prepared = await _prepare(caller, decl, args, work)
     while not isinstance(prepared, Replay):
         if isinstance(prepared, _Lookup):
             found = await look_up_async(decl, prepared.row, call_timeout(attempt.config, decl))
@@ -124,7 +125,8 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
                 raise
             prepared = await _meet(prepared.request, row)
             continue
-        return await conclude(prepared, call, value)
+        with attempt.pen.shelter():
+            return await conclude(prepared, call, value)
     return prepared.result
 
 

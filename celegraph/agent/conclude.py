@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -46,7 +47,7 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
     """The call returned: record it before anybody sees the result."""
     attempt, key = granted.request.attempt, granted.request.reservation.key
     stored, problem = kept_result(value, attempt.config.max_value_bytes)
-    row = await record_or_keep(
+    now = await record_or_keep(
         attempt.pen,
         attempt.config,
         key,
@@ -56,8 +57,8 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
         ref=call.provider_ref,
         by="call",
     )
-    if row is None:
-        row = replace(granted.row, status="sent", result=stored, provider_ref=call.provider_ref)
+    now = now or {"status": "sent", "result": stored, "provider_ref": call.provider_ref}
+    row = replace(granted.row, error=None, **now)
     attempt.effects.put(row)
     if problem is not None:
         raise problem
@@ -67,7 +68,7 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
 
 async def record_or_keep(
     pen: Pen, config: Config, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
-) -> Effect | None:
+) -> Mapping[str, Any] | None:
     """As `record_sent`; when the pen is lost, over another connection before the error goes on.
 
     The session is gone, but not the fact: else somebody would be asked what is known here.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -57,7 +58,7 @@ class Effect:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Effect:
         """The columns this class knows; a newer schema may have more."""
-        return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
+        return cls(**{name: row[name] for name in _columns() if name in row})
 
     @property
     def earlier_doubt(self) -> bool:
@@ -80,6 +81,11 @@ class Effect:
         return self.status in ("sent", "confirmed")
 
 
+@cache
+def _columns() -> tuple[str, ...]:
+    return tuple(f.name for f in fields(Effect))
+
+
 @dataclass(frozen=True)
 class Reservation:
     """Everything the ledger must know before a call: identity, body, and how long it may take."""
@@ -97,7 +103,30 @@ class Reservation:
 
     def params(self) -> dict[str, Any]:
         """The statement's parameters."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"args": Jsonb(self.args)}
+        return vars(self) | {"args": Jsonb(self.args)}
+
+    def row(self, columns: Mapping[str, Any]) -> Effect:
+        """The row that this has become, with what the database has chosen."""
+        return Effect(
+            idempotency_key=self.key,
+            run_id=self.run_id,
+            step=self.step,
+            tool=self.tool,
+            slot=self.slot,
+            args_hash=self.args_hash,
+            args=self.args,
+            mode="call",
+            status="pending",
+            provider_ref=None,
+            result=None,
+            error=None,
+            attempts=1,
+            duplicates_prevented=0,
+            owner=self.owner,
+            doubt_after=columns["doubt_after"],
+            created_at=columns["created_at"],
+            updated_at=columns["updated_at"],
+        )
 
 
 async def of_run(pen: Pen, run_id: str) -> list[Effect]:
@@ -119,7 +148,8 @@ async def reserve(pen: Pen, reservation: Reservation, *, approved: bool) -> Effe
     None: the row was there before, or (`approved`) no unused approval binds this call.  `Fenced`.
     """
     query = Q.reserve_approved if approved else Q.reserve
-    return _granted(await pen.fetch_one(query, reservation.params()), reservation)
+    row = _written(await pen.fetch_one(query, reservation.params()), reservation)
+    return None if row is None else reservation.row(row)
 
 
 async def claim(
@@ -130,32 +160,34 @@ async def claim(
     `settled`: a look-up has shown that the calls before did nothing; else their doubt stays on the row.
     """
     params = reservation.params() | {"status": status, "attempts": attempts, "settled": settled}
-    return _granted(await pen.fetch_one(Q.claim, params), reservation)
+    row = _written(await pen.fetch_one(Q.claim, params), reservation)
+    return None if row is None else Effect.from_row(row)
 
 
-def _granted(row: Mapping[str, Any] | None, reservation: Reservation) -> Effect | None:
+def _written(row: Mapping[str, Any] | None, reservation: Reservation) -> Mapping[str, Any] | None:
     if row is None or not row["mine"]:
         raise Fenced(reservation.run_id, reservation.epoch)
     if row.get("read_only"):
         raise EffectsDisabled(reservation.run_id, reservation.tool)
-    return None if row["idempotency_key"] is None else Effect.from_row(row)
+    return None if row["idempotency_key"] is None else row
 
 
 async def record_read(pen: Pen, reservation: Reservation, result: Any) -> Effect | None:
     """(nothing) -> sent: a read's result, before anybody uses it.  None: it was there before."""
     params = reservation.params() | {"result": Jsonb(result)}
-    return _granted(await pen.fetch_one(Q.record_read, params), reservation)
+    row = _written(await pen.fetch_one(Q.record_read, params), reservation)
+    return None if row is None else Effect.from_row(row)
 
 
 async def record_sent(
     pen: Pen, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
-) -> Effect | None:
+) -> Mapping[str, Any] | None:
     """pending | failed -> sent.  Not fenced: what the provider did is a fact, whoever owns the run now.
 
-    Returns the row as it stands now (a webhook may have confirmed it first); None: a later call has it.
+    Returns the columns that say what happened, as they stand now (a webhook may have confirmed it
+    first); None: a later call has the row.
     """
-    row = await pen.fetch_one(Q.record_sent, _sent_params(key, attempts, epoch, result, ref, by))
-    return None if row is None else Effect.from_row(row)
+    return await pen.fetch_one(Q.record_sent, _sent_params(key, attempts, epoch, result, ref, by))
 
 
 def keep_sent(

@@ -12,7 +12,8 @@ SELECT *, doubt_after <= ledger_now() AS doubt_passed,
 -- name: reserve
 -- (nothing) -> pending: the row and the first right to call, in one commit, before the call.
 -- FOR SHARE on the lease: a new epoch waits for this row or refuses it.  A run that has become read-only
--- under its owner (a question expired) gets no row either.
+-- under its owner (a question expired) gets no row either.  Comes back: what the caller does not know yet;
+-- twenty more columns would be a tenth of an effect's time.
 WITH lease AS (
     SELECT l.epoch, r.read_only FROM run_leases l JOIN runs r USING (run_id)
      WHERE l.run_id = %(run_id)s AND l.epoch = %(epoch)s FOR SHARE OF l
@@ -22,7 +23,7 @@ WITH lease AS (
            ledger_now() + %(horizon)s::interval
       FROM lease WHERE NOT read_only
     ON CONFLICT DO NOTHING
-    RETURNING *
+    RETURNING idempotency_key, doubt_after, created_at, updated_at
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
     SELECT %(run_id)s, %(epoch)s, 'effect reserved', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
@@ -51,7 +52,7 @@ WITH lease AS (
            ledger_now() + %(horizon)s::interval
       FROM lease, approval
     ON CONFLICT DO NOTHING
-    RETURNING *
+    RETURNING idempotency_key, doubt_after, created_at, updated_at
 ), event AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
     SELECT %(run_id)s, %(epoch)s, 'effect reserved', jsonb_build_object('key', %(key)s::text, 'tool', %(tool)s::text,
@@ -96,7 +97,7 @@ WITH effect AS (
            next_try_at = NULL,  -- of an intent: nothing more to try
            updated_at = ledger_now()
      WHERE idempotency_key = %(key)s AND attempts = %(attempts)s AND status IN ('pending', 'failed', 'confirmed')
-    RETURNING *
+    RETURNING idempotency_key, run_id, tool, attempts, status, result, provider_ref, updated_at
 ), question AS (
     UPDATE approvals a
        SET status = 'approved', decided_at = ledger_now(), decided_by = %(by)s, note = 'the call has returned',
@@ -112,7 +113,7 @@ WITH effect AS (
                                                          AND l.epoch <> %(epoch)s) THEN true END))
       FROM effect
 )
-SELECT * FROM effect;
+SELECT status, result, provider_ref, updated_at FROM effect;
 
 -- name: record_failed
 -- pending -> failed: the provider certainly did nothing, or refused for good.
