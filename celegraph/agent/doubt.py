@@ -62,6 +62,14 @@ def answer_doubt(decl: Declaration, row: Effect, found: Found | None = None) -> 
     return "ask"
 
 
+def asks_for_ended(decl: Declaration | None, row: Effect) -> bool:
+    """A person is asked now about what an ended run has left; `decl`: None where the tool is not known.
+
+    While a look-up here or in another worker may still tell, nobody is asked.
+    """
+    return (decl is not None and decl.lookup is None) or _unknown(row) == "ask"
+
+
 def _remaining(row: Effect) -> float:
     return row.doubt_in_s or 0.0
 

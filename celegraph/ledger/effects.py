@@ -17,7 +17,7 @@ from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import is_text
 from celegraph.ledger.queries import load
-from celegraph.ledger.values import check_note, check_person, clean_json
+from celegraph.ledger.values import clean_json
 
 Q = load("effects")
 
@@ -54,6 +54,7 @@ class Effect:
     doubt_in_s: float | None = None
     age_s: float | None = None
     agent: str | None = None
+    run_ended: bool | None = None
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Effect:
@@ -205,12 +206,12 @@ def _sent_params(
         "attempts": attempts,
         "epoch": epoch,
         "result": Jsonb(result),
-        "ref": _kept_ref(ref),
+        "ref": kept_ref(ref),
         "by": by,
     }
 
 
-def _kept_ref(ref: object) -> str | None:
+def kept_ref(ref: object) -> str | None:
     """The provider's id as the column and its index can hold it: a call that happened must be recorded,
     whatever its author took for an id (a number, an answer's whole body)."""
     return None if ref is None else str(clean_json(ref if isinstance(ref, str) else str(ref)))[:_LONGEST_REF]
@@ -264,66 +265,6 @@ async def record_advice(pen: Pen, run_id: str, epoch: int, noticed: list[dict[st
     await pen.fetch(Q.record_advice, {"run_id": run_id, "epoch": epoch, "noticed": Jsonb(noticed)})
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """The answer to a doubt (or a provider's confirmation): the new status and what goes with it."""
-
-    status: str  # sent | confirmed | failed
-    by: str | None = None
-    ref: str | None = None
-    note: str | None = None
-    result: Any = None
-    error: Mapping[str, Any] | None = None
-    certain: bool = False  # the provider itself says that it did nothing: no horizon to wait for
-    decision: Mapping[str, Any] | None = None
-    attempts: int | None = None  # the call that was asked about, when a question was answered
-
-    def __post_init__(self) -> None:
-        check_person(self.by)
-        check_note(self.note, path="note")
-
-
-async def resting_doubts(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
-    """Calls in doubt, past their horizon, of runs that rest."""
-    rows = await pen.fetch(Q.resting_doubts, {"tools": tools, "limit": limit})
-    return [Effect.from_row(row) for row in rows]
-
-
-async def resolve_happened(pen: Pen, row: Effect, *, result: Any, ref: str | None) -> bool:
-    """pending -> sent by a look-up; the open question about it closes.  False: somebody was first."""
-    resolution = Resolution(
-        status="sent", by="look-up", ref=ref, result=result, decision={"verb": "answer", "value": "happened"}
-    )
-    return await pen.fetch_one(Q.resolve, _resolve_params(row.idempotency_key, resolution)) is not None
-
-
-def resolve(conn: AnyConn, key: str, resolution: Resolution) -> str | None:
-    """pending -> sent | confirmed | failed.  Returns the run_id, or None: no longer (or not yet) possible."""
-    params = _resolve_params(key, resolution)
-    row = conn.execute(Q.resolve, params).fetchone()
-    return None if row is None else str(row["run_id"])
-
-
-def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
-    return {
-        "key": key,
-        "status": resolution.status,
-        "by": resolution.by,
-        "ref": _kept_ref(resolution.ref),
-        "note": resolution.note,
-        "result": Jsonb(resolution.result),
-        "error": Jsonb(dict(resolution.error)) if resolution.error else None,
-        "certain": resolution.certain,
-        "attempts": resolution.attempts,
-        "again": resolution.status == "failed" and not _is_final(resolution.error),
-        "decision": Jsonb(dict(resolution.decision or {"verb": "answer"})),
-    }
-
-
-def _is_final(error: Mapping[str, Any] | None) -> bool:
-    return bool(error and (error.get("skipped") or error.get("final")))
-
-
 def get_effect(conn: AnyConn, key: str) -> Effect:
     """The effect, or `EffectNotFound`."""
     row = conn.execute(Q.state, {"key": key}).fetchone() if is_text(key) else None
@@ -339,7 +280,7 @@ def effects_of(conn: Conn, run_id: str) -> list[Effect]:
 
 def key_of_ref(conn: AnyConn, ref: str) -> str:
     """The key of the one effect with this provider reference; `EffectNotFound` if none or several."""
-    rows = conn.execute(Q.key_of_ref, {"ref": _kept_ref(ref)}).fetchall()
+    rows = conn.execute(Q.key_of_ref, {"ref": kept_ref(ref)}).fetchall()
     if len(rows) != 1:
         raise EffectNotFound(ref)
     return str(rows[0]["idempotency_key"])

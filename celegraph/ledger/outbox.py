@@ -78,7 +78,7 @@ async def try_later(pen: Pen, row: Effect, status: str, delay: timedelta | None)
 
 
 async def ask(pen: Pen, run_id: str, question: Ask) -> None:
-    """Open the question about an intent in doubt; once per call."""
+    """Open a question about a call in doubt outside of an attempt; once per call."""
     params: dict[str, Any] = {
         "approval_id": question.approval_id,
         "run_id": run_id,

@@ -30,12 +30,15 @@ def dispatch(inst: Installation) -> DispatchReport:
 
 
 def reconcile(inst: Installation) -> int:
-    """Ask providers about effects in doubt whose runs rest; never calls.  Returns how many happened."""
+    """Ask providers about calls in doubt whose runs rest, and people about those of ended runs; never calls.
+
+    Returns how many happened.
+    """
     _load_agents(inst)
     slot = current_slot(inst.config)
 
     async def work(slot: Slot) -> list[str]:
-        return await reconcile_once(await slot.ready_pen(), inst.config)
+        return await reconcile_once(await slot.ready_pen(), inst.config, inst.policy_for)
 
     happened = slot.run(work(slot))
     with ledger(inst.config) as conn:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from celegraph.errors import DecisionRefused, LedgerError, NotResolvable
-from celegraph.ledger import effects
+from celegraph.ledger import doubts, effects
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.connect import AnyConn
-from celegraph.ledger.effects import Effect, Resolution
+from celegraph.ledger.doubts import Resolution
+from celegraph.ledger.effects import Effect
 from celegraph.ledger.values import MAX_NOTE, check_note
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import installation
@@ -116,7 +117,7 @@ def _resolve(
         decision={"verb": "answer", "value": answer},
         attempts=attempts,
     )
-    run_id = effects.resolve(conn, key, resolution)
+    run_id = doubts.resolve(conn, key, resolution)
     if run_id is None:
         raise _not_resolvable(effects.get_effect(conn, key), answer, attempts)
     return run_id
@@ -157,7 +158,7 @@ def _provider_says(
                 "value": "happened" if status == "confirmed" else "did_not_happen",
             },
         )
-        run_id = effects.resolve(conn, found, resolution)
+        run_id = doubts.resolve(conn, found, resolution)
         effect = effects.get_effect(conn, found)
         if run_id is None and effect.status != status:
             raise _not_resolvable(effect, status)

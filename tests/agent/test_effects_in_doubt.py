@@ -16,6 +16,7 @@ from celegraph.ledger.leases import Settled
 from celegraph.ledger.outcomes import Outcome, Waiting
 from celegraph.tasks import advance
 from celegraph.tasks.decide import decide
+from celegraph.tasks.dispatch import reconcile
 from celegraph.tasks.installation import using
 from celegraph.tasks.resolve import resolve_effect
 from celegraph.tasks.settle import settle
@@ -26,16 +27,23 @@ from tests.support.log import Log
 from tests.support.shapes import Graph, State, chain
 
 
-def dying_payer(log: Log, *, acts_first: bool = True, **options: Any) -> Graph:
-    """The first call dies, after or before the provider acted; later ones return a receipt."""
+def dying_payer(
+    log: Log, tool: str = "pay", *, acts_first: bool = True, cancelled: str | None = None, **options: Any
+) -> Graph:
+    """The first call dies, after or before the provider acted; later ones return a receipt.
 
-    @effect("pay", **options)
+    `cancelled`: meanwhile somebody has cancelled the run, for this reason.
+    """
+
+    @effect(tool, **options)
     def pay(call: EffectCall, order: str) -> str:
         log(f"call {call.attempt}")
         if acts_first or log.count("died"):
             log(f"act {call.key}")
         if not log.count("died"):
             log("died")
+            if cancelled is not None:
+                celegraph.cancel_run(call.run_id, reason=cancelled)
             die()
         return f"receipt {call.attempt}"
 
@@ -471,3 +479,90 @@ def test_an_answer_about_an_earlier_call_does_not_settle_a_later_one(drive: Driv
             pytest.raises(NotResolvable, match="number 1 was asked about"),
         ):
             decide(question.approval_id, "answer", value="happened", by="ada", connection=conn)
+
+
+# -- runs that have ended --------------------------------------------------------------------------
+
+
+def ended_in_doubt(drive: Driver, log: Log, run_id: str, **options: Any) -> Driven:
+    """A run that was cancelled while its call was out, whose process then died in it; past the horizon."""
+    # A tool of its own name: what two modules declare, no tick looks up.
+    run = in_doubt(drive, log, run_id, tool=f"pay for {run_id}", cancelled="customer left", **options)
+    assert (run.status, run.run.reason) == ("cancelled", "customer left")
+    return run.pass_time("2m")
+
+
+def test_what_a_cancelled_run_has_left_in_doubt_is_put_to_a_person_once(
+    lonely_drive: Driver, log: Log
+) -> None:
+    run = ended_in_doubt(lonely_drive, log, "left", in_doubt="retry")
+    assert run.approvals == []
+
+    assert reconcile(run.installation) == 0
+    assert reconcile(run.installation) == 0
+
+    (question,) = run.approvals
+    (act,) = run.effects
+    assert (question.kind, question.status, question.idempotency_key) == ("doubt", "open", act.key)
+    with using(run.installation):
+        assert decide(question.approval_id, "answer", by="anna", value="happened", ref="re_1").won
+    assert [(e.status, e.provider_ref) for e in run.effects] == [("sent", "re_1")]
+    assert run.status == "cancelled"
+    assert log.lines == ["call 1", f"act {act.key}", "died"]
+
+
+def test_before_the_horizon_nobody_is_asked_about_an_ended_runs_call(lonely_drive: Driver, log: Log) -> None:
+    run = in_doubt(lonely_drive, log, "soon", cancelled="customer left")
+
+    reconcile(run.installation)
+
+    assert run.approvals == []
+
+
+@pytest.mark.parametrize(
+    ("found", "status"), [(Happened("found", ref="re_1"), "sent"), (NotHappened(), "failed")]
+)
+def test_a_look_up_settles_what_an_ended_run_has_left_and_nobody_is_asked(
+    lonely_drive: Driver, log: Log, found: Found, status: str
+) -> None:
+    def lookup(call: EffectCall, order: str) -> Found:
+        return found
+
+    run = ended_in_doubt(lonely_drive, log, f"looked-up-{status}", in_doubt="reconcile", lookup=lookup)
+
+    reconcile(run.installation)
+
+    assert [e.status for e in run.effects] == [status]
+    assert run.approvals == []
+    assert (run.status, log.count("call 2")) == ("cancelled", 0)
+
+
+def test_a_look_up_that_cannot_tell_leaves_an_ended_runs_doubt_to_a_person_after_a_while(
+    lonely_drive: Driver, log: Log
+) -> None:
+    def lookup(call: EffectCall, order: str) -> Found:
+        return Unknown("down")
+
+    run = ended_in_doubt(lonely_drive, log, "untold", in_doubt="reconcile", lookup=lookup)
+    reconcile(run.installation)
+    assert run.approvals == []
+
+    run.pass_time("30m")
+    reconcile(run.installation)
+
+    assert [a.kind for a in run.approvals] == ["doubt"]
+
+
+def test_a_worker_that_does_not_know_the_effect_leaves_the_others_time_to_look_it_up(
+    lonely_drive: Driver, log: Log
+) -> None:
+    run = ended_in_doubt(lonely_drive, log, "unknown")
+    with connection(run) as conn:
+        conn.execute("UPDATE effects SET tool = 'of another app'")
+    reconcile(run.installation)
+    assert run.approvals == []
+
+    run.pass_time("30m")
+    reconcile(run.installation)
+
+    assert [a.kind for a in run.approvals] == ["doubt"]

@@ -23,9 +23,9 @@ from langgraph.types import RetryPolicy
 from celegraph import ApprovalPolicy, EffectCall, Happened, Step, effect
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
-from celegraph.ledger import effects, outbox
+from celegraph.ledger import doubts, effects, outbox
 from celegraph.ledger.connect import ledger
-from celegraph.ledger.effects import Resolution
+from celegraph.ledger.doubts import Resolution
 from celegraph.tasks.dispatch import dispatch
 from celegraph.tasks.slot import current_slot
 from celegraph.testing.driver import Driver
@@ -237,7 +237,7 @@ def test_an_intent_in_doubt_without_a_key_at_the_provider_asks_and_its_answer_mo
 
     with connection(run) as conn:
         said = Resolution(status="failed", by="ada", error={"type": "celegraph.DidNotHappen"})
-        effects.resolve(conn, run.effects[0].key, said)
+        doubts.resolve(conn, run.effects[0].key, said)
     dispatch(run.installation)
 
     assert log.count("mail ada@example.org") == 2

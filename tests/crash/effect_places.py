@@ -54,7 +54,7 @@ _CLAIM_OF_INTENT = _both("second claim", ours("outbox", "claim_again"), key=True
 _LOOK_UP = Place("look-up", "pay:look-up")
 # By the run's own next attempt, or by `reconcile_effects`, whoever looks first.
 _FOUND = _both(
-    "record of the look-up", either(ours("effects", "record_sent"), ours("effects", "resolve")), key=True
+    "record of the look-up", either(ours("effects", "record_sent"), ours("doubts", "resolve")), key=True
 )
 _QUESTION = _both("question", ours("leases", "settle"))
 _QUESTION_ABOUT_INTENT = _both("question", ours("outbox", "ask"))

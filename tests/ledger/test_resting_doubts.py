@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from celegraph.config import load_config
-from celegraph.ledger import effects
+from celegraph.ledger import doubts
 from celegraph.ledger.connect import connect
 from celegraph.ledger.pen import Pen
 
@@ -25,7 +25,7 @@ def test_doubts_that_no_look_up_can_tell_do_not_keep_the_others_back(database_ur
     async def three_turns() -> list[str]:
         pen = await Pen.open(config)
         try:
-            turns = [await effects.resting_doubts(pen, ["pay"], 1) for _ in range(3)]
+            turns = [await doubts.resting(pen, ["pay"], 1) for _ in range(3)]
         finally:
             await pen.close()
         return [row.idempotency_key for turn in turns for row in turn]

@@ -98,7 +98,8 @@ WITH effect AS (
 SELECT run_id FROM effect;
 
 -- name: ask
--- The question about an intent in doubt; its run goes on meanwhile.
+-- The question about a call in doubt of which no attempt asks: an intent's, whose run goes on meanwhile, or
+-- one that an ended run has left.
 WITH asked AS (
     INSERT INTO approvals (approval_id, run_id, kind, ask, prompt, tool, args, args_hash, idempotency_key,
                            policy, asked, deadline_at)

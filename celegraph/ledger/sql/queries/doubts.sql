@@ -1,0 +1,57 @@
+-- name: resolve
+-- pending -> sent | failed by a person (or pending | sent | failed -> confirmed, pending -> failed by a
+-- webhook: that it happened is believed at any time, that it did not only while nothing says it did).
+-- "It did not happen" is believed only past the horizon; until then a call may still be under way.
+-- The open question about this effect is closed in the same statement.
+WITH effect AS (
+    UPDATE effects
+       SET status = %(status)s, provider_ref = coalesce(%(ref)s, provider_ref),
+           result = CASE WHEN %(status)s = 'failed' THEN NULL
+                         WHEN status = 'sent' THEN result ELSE %(result)s::jsonb END,
+           error = %(error)s::jsonb, updated_at = ledger_now(),
+           -- An intent that did not happen is tried again; every other answer ends its dispatch.
+           next_try_at = CASE WHEN mode = 'outbox' AND %(again)s THEN ledger_now() END
+     WHERE idempotency_key = %(key)s
+       AND (status = 'pending' OR (status IN ('sent', 'failed') AND %(status)s = 'confirmed'))
+       AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
+       -- An answer to a question is about the call that was asked about, not about a later one.
+       AND (%(attempts)s::integer IS NULL OR attempts = %(attempts)s)
+    RETURNING idempotency_key, run_id, tool
+), question AS (
+    UPDATE approvals a
+       SET status = CASE WHEN %(status)s = 'failed' THEN 'rejected' ELSE 'approved' END,
+           decided_at = ledger_now(), decided_by = %(by)s, note = %(note)s, decision = %(decision)s::jsonb
+      FROM effect
+     WHERE a.idempotency_key = effect.idempotency_key AND a.kind = 'doubt' AND a.status = 'open'
+), event AS (
+    INSERT INTO run_events (run_id, kind, data)
+    SELECT run_id, 'effect resolved', jsonb_strip_nulls(jsonb_build_object('key', %(key)s::text, 'tool', tool,
+           'status', %(status)s::text, 'by', %(by)s::text)) FROM effect
+)
+SELECT run_id FROM effect;
+
+-- name: resting
+-- Calls in doubt, past their horizon, of runs that nobody advances just now; the longest unasked first.
+-- Each goes to the end of the line, or a few that no look-up can ever tell would keep all others back.
+WITH due AS (
+    SELECT e.idempotency_key FROM effects e JOIN runs r USING (run_id)
+     WHERE e.status = 'pending' AND e.mode = 'call' AND e.doubt_after <= ledger_now()
+       AND e.tool = ANY(%(tools)s) AND r.status <> 'running'
+     ORDER BY e.updated_at LIMIT %(limit)s FOR UPDATE OF e SKIP LOCKED
+)
+UPDATE effects e SET updated_at = ledger_now()
+  FROM due WHERE e.idempotency_key = due.idempotency_key
+RETURNING e.*, true AS doubt_passed,
+          (SELECT r.status IN ('finished', 'failed', 'cancelled') FROM runs r WHERE r.run_id = e.run_id) AS run_ended;
+
+-- name: unasked
+-- Calls in doubt, past their horizon, of runs that have ended: no attempt will meet them and ask.
+SELECT e.*, true AS doubt_passed, extract(epoch FROM e.doubt_after - ledger_now())::double precision AS doubt_in_s,
+       true AS run_ended, r.agent
+  FROM effects e JOIN runs r USING (run_id)
+ WHERE e.status = 'pending' AND e.mode = 'call' AND e.doubt_after <= ledger_now()
+   AND r.status IN ('finished', 'failed', 'cancelled')
+   AND NOT EXISTS (SELECT FROM approvals a
+                    WHERE a.run_id = e.run_id AND a.kind = 'doubt' AND a.idempotency_key = e.idempotency_key
+                      AND a.ask = e.attempts)
+ ORDER BY e.doubt_after LIMIT %(limit)s;
