@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 from psycopg.abc import Params, QueryNoTemplate
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from celegraph.config import Config
 from celegraph.ledger.db_errors import as_ours
@@ -119,6 +119,12 @@ def _pool(config: Config) -> ConnectionPool[Conn]:
         return _pools[key]
 
 
+# Seconds that a request waits for a free connection, until it asks whether the server is there at all, and
+# then at most.
+_SOON = 1.0
+_PATIENCE = 10.0
+
+
 def _open_pool(config: Config) -> ConnectionPool[Conn]:
     def configure(conn: Conn) -> None:
         exact_spans(conn.adapters)
@@ -136,7 +142,9 @@ def _open_pool(config: Config) -> ConnectionPool[Conn]:
         },
         min_size=0,
         max_size=8,
-        timeout=10,
+        # The pauses between its tries double until it gives up, and nobody else may try meanwhile: with the
+        # five minutes of the default, requests would go on failing for as long again as an outage has lasted.
+        reconnect_timeout=_PATIENCE,
         max_idle=timedelta(minutes=5).total_seconds(),
         configure=configure,
         # A round trip per use, and in return a restarted PostgreSQL costs no request an error.
@@ -153,10 +161,24 @@ def ledger(config: Config) -> Iterator[Conn]:
     The first use in a process refuses a transaction pooler and a missing or foreign schema.
     """
     try:
-        with _pool(config).connection() as conn:
-            yield conn
+        pool = _pool(config)
+        conn = _taken(pool, config)
+        try:
+            with conn:
+                yield conn
+        finally:
+            pool.putconn(conn)
     except psycopg.Error as error:
         raise as_ours(error) from error
+
+
+def _taken(pool: ConnectionPool[Conn], config: Config) -> Conn:
+    try:
+        return pool.getconn(timeout=_SOON)
+    except PoolTimeout:
+        # All of them are busy, or the server is away; connecting says which, and why.
+        connect(config).close()
+        return pool.getconn(timeout=_PATIENCE)
 
 
 def close_pools() -> None:
