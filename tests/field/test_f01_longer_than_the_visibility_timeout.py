@@ -9,6 +9,9 @@ from tests.support.scene import Scene
 from tests.support.waiting import eventually
 from tests.support.workers import Worker
 
+# kombu looks for overdue messages every ten seconds, in each worker.
+_LOOKS = 60.0
+
 
 def impatient(scene: Scene, name: str) -> Worker:
     """A worker for which every message is overdue after a second."""
@@ -32,13 +35,13 @@ def test_a_copy_of_a_live_runs_message_leaves_at_once(scene: Scene) -> None:
     run_id = scene.begin("retried")
     scene.gates.await_arrival("pay", run_id)
 
-    eventually(lambda: copies(run_id, *workers) > 1)
+    eventually(lambda: copies(run_id, *workers) > 1, within=_LOOKS)
     scene.gates.open("pay")
 
     scene.await_status(run_id, "finished")
     assert scene.trail.steps(run_id) == ["one", "two", "pay", "last"]
     assert len(scene.provider.acts_of(run_id)) == 1
-    eventually(lambda: left_in_broker(scene) == 0)
+    eventually(lambda: left_in_broker(scene) == 0, within=_LOOKS)
 
 
 def test_the_run_goes_on_when_its_owner_dies_after_the_copy_has_left(scene: Scene) -> None:
@@ -47,7 +50,7 @@ def test_the_run_goes_on_when_its_owner_dies_after_the_copy_has_left(scene: Scen
     run_id = scene.begin("retried")
     arrival = scene.gates.await_arrival("pay", run_id)
     # The copy was acknowledged, and with it the original: the broker knows nothing of the run any more.
-    eventually(lambda: copies(run_id, *workers.values()) > 1 and left_in_broker(scene) == 0)
+    eventually(lambda: copies(run_id, *workers.values()) > 1 and left_in_broker(scene) == 0, within=_LOOKS)
 
     next(w for w in workers.values() if arrival.pid in w.children()).kill()
     scene.gates.open("pay")

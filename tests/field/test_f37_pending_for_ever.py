@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from celegraph import EffectCall, Happened, NotHappened, effect
-from celegraph.agent.effect import Found
+from celegraph.agent.declaration import Found
 from celegraph.config import Config
 from celegraph.ledger.connect import ledger
 from celegraph.ledger.for_tests import pass_time
