@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from celegraph.agent.asking import Decision as Decision
     from celegraph.agent.asking import ask_approval as ask_approval
     from celegraph.agent.bound import BoundEffect as BoundEffect
-    from celegraph.agent.effect import EffectCall as EffectCall
-    from celegraph.agent.effect import Happened as Happened
-    from celegraph.agent.effect import NotHappened as NotHappened
-    from celegraph.agent.effect import Unknown as Unknown
+    from celegraph.agent.declaration import EffectCall as EffectCall
+    from celegraph.agent.declaration import Happened as Happened
+    from celegraph.agent.declaration import NotHappened as NotHappened
+    from celegraph.agent.declaration import Unknown as Unknown
     from celegraph.agent.effect import effect as effect
     from celegraph.agent.heartbeat import heartbeat as heartbeat
     from celegraph.agent.policy import ApprovalPolicy as ApprovalPolicy
@@ -63,15 +63,15 @@ _HOMES = {
     "BoundEffect": "agent.bound",
     "Decided": "tasks.decide",
     "Decision": "agent.asking",
-    "EffectCall": "agent.effect",
+    "EffectCall": "agent.declaration",
     "Explanation": "tasks.explain",
-    "Happened": "agent.effect",
-    "NotHappened": "agent.effect",
+    "Happened": "agent.declaration",
+    "NotHappened": "agent.declaration",
     "RetryPolicy": "agent.spec",
     "RunResult": "tasks.result",
     "Step": "agent.policy",
     "StreamItem": "tasks.stream.items",
-    "Unknown": "agent.effect",
+    "Unknown": "agent.declaration",
     "ask_approval": "agent.asking",
     "astream_run": "tasks.stream.listen",
     "cancel_run": "tasks.control",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from celegraph.agent.declaration import EffectCall
 from celegraph.agent.doubt import Stop
-from celegraph.agent.effect import EffectCall
 from celegraph.agent.failures import describe
 from celegraph.agent.identify import Request, call_timeout
 from celegraph.agent.lookups import call_of

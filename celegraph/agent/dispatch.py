@@ -11,8 +11,8 @@ from typing import Any
 
 from celegraph.agent.attempt import boot_time
 from celegraph.agent.conclude import kept_result, record_or_keep
+from celegraph.agent.declaration import Declaration, EffectCall, NotHappened, declared
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
-from celegraph.agent.effect import Declaration, EffectCall, NotHappened, declared
 from celegraph.agent.failures import describe
 from celegraph.agent.identify import call_timeout
 from celegraph.agent.lookups import body_of, call_of, look_up_async

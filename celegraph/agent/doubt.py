@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from celegraph.agent.effect import Declaration, Found, Happened, NotHappened, Unknown
+from celegraph.agent.declaration import Declaration, Found, Happened, NotHappened, Unknown
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.outcomes import Sleeping, Waiting
 

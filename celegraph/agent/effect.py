@@ -1,6 +1,6 @@
 """`@effect`: declares a function that changes the world outside, so that it happens once.
 
-The declaration is here; how a call is claimed, made and recorded is in `calls`.
+What it says is a `declaration`; how a call is claimed, made and recorded is in `calls` and `claims`.
 """
 
 from __future__ import annotations
@@ -8,116 +8,26 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from celegraph.agent.bound import BoundEffect
-from celegraph.agent.shape import shape_of
+from celegraph.agent.declaration import (
+    NOTICE,
+    Declaration,
+    EffectCall,
+    Found,
+    InDoubt,
+    OnDrift,
+    Verdict,
+    remember,
+)
 from celegraph.config import parse_duration
 from celegraph.errors import EffectMisuse
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-
-@dataclass
-class EffectCall:
-    """One call of an effect: its identity for the provider, and what it learns from the provider.
-
-    `key` is the same on every attempt: send it as the provider's idempotency key.  Set `provider_ref`
-    to the provider's id as soon as it is known.  `timeout` is how long the call may take: give a client
-    less than that.
-    """
-
-    key: str
-    attempt: int
-    run_id: str
-    tool: str
-    provider_ref: str | None = None
-    timeout: timedelta = timedelta(seconds=60)
-
-    def heartbeat(self, progress: object = None) -> None:
-        """As `celegraph.heartbeat`, from a long call.  A dispatcher's call has no run that could hang:
-        there it does nothing."""
-        from celegraph.agent.attempt import attempt_here
-        from celegraph.agent.heartbeat import report
-
-        attempt = attempt_here()
-        if attempt is not None:
-            report(attempt, progress)
-
-
-@dataclass(frozen=True)
-class Happened:
-    """A look-up found the act: `result` is what the effect would have returned."""
-
-    result: Any = None
-    ref: str | None = None
-
-
-@dataclass(frozen=True)
-class NotHappened:
-    """A look-up is sure that there is no such act at the provider."""
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A look-up could not tell."""
-
-    reason: str = ""
-
-
-Found = Happened | NotHappened | Unknown
-# So begin the tools of notifications, each with the name of its channel.
-NOTICE = "notify:"
-InDoubt = Literal["ask", "retry", "reconcile"]
-OnDrift = Literal["keep", "ask", "fail"]
-Verdict = Literal["not_done", "doubt"]
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """Everything `@effect(...)` said.  `timeout` bounds one call; async calls are cancelled after it,
-    a sync client must be given it."""
-
-    tool: str
-    function: Callable[..., Any]
-    signature: inspect.Signature
-    in_doubt: InDoubt = "ask"
-    lookup: Callable[..., Found | Awaitable[Found]] | None = None
-    timeout: timedelta | None = None
-    key_ttl: timedelta | None = None
-    requires_approval: bool = False
-    on_drift: OnDrift | None = None
-    not_done: tuple[type[BaseException], ...] = field(default=())
-    classify: Callable[[BaseException], Verdict | None] | None = None
-    # Nobody is asked about its doubts (see `tasks.notices`): a question about a notice would bring notices.
-    unattended: bool = False
-    # Calls that certainly or perhaps failed, after which nobody calls again unasked.
-    tries: int = 8
-
-    @property
-    def is_async(self) -> bool:
-        """The effect is awaited."""
-        return inspect.iscoroutinefunction(self.function)
-
-    @property
-    def identity(self) -> tuple[str, str]:
-        """Where the function lives; the same after a reload."""
-        return self.function.__module__, self.function.__qualname__
-
-    @functools.cached_property
-    def shape(self) -> dict[str, Any] | None:
-        """The JSON schema of the business arguments; None when their types cannot be read."""
-        return shape_of(self.function, self.signature)
-
-    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The business arguments by name, defaults filled in; TypeError as from the function itself."""
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return dict(bound.arguments)
 
 
 class EffectFunction(Protocol[P, R_co]):
@@ -195,7 +105,7 @@ def effect(
             not_done=not_done,
             classify=classify,
         )
-        _remember(declaration)
+        remember(declaration)
         return cast("EffectFunction[P, R]", _wrap(declaration))
 
     return declare
@@ -269,23 +179,3 @@ def _enqueue(declaration: Declaration, *args: Any, **kwargs: Any) -> Any:
 
     write = enqueue_async if declaration.is_async else enqueue_sync
     return write(declaration, declaration.arguments(args, kwargs))
-
-
-_declared: dict[str, Declaration] = {}
-
-
-def _remember(declaration: Declaration) -> None:
-    """One tool name is one effect per process: its rows must not be performed by another function."""
-    known = _declared.get(declaration.tool)
-    if known is not None and known.identity != declaration.identity:
-        # Two test modules may use one name for different effects; the dispatcher refuses to guess.
-        _ambiguous.add(declaration.tool)
-    _declared[declaration.tool] = declaration
-
-
-_ambiguous: set[str] = set()
-
-
-def declared() -> dict[str, Declaration]:
-    """The effects a dispatcher in this process can perform, by tool."""
-    return {tool: d for tool, d in _declared.items() if tool not in _ambiguous}

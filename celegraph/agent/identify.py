@@ -8,13 +8,13 @@ from typing import Any
 
 from celegraph.agent.attempt import Attempt
 from celegraph.agent.caller import Caller
-from celegraph.agent.effect import Declaration
+from celegraph.agent.declaration import Declaration
 from celegraph.agent.questions import answered_drift, ask_about_drift
 from celegraph.agent.slots import Slot
 from celegraph.agent.unknown import renamed_task
 from celegraph.config import Config
 from celegraph.errors import EffectDrift
-from celegraph.ledger import effects
+from celegraph.ledger import effects, remarks
 from celegraph.ledger.canonical import canonical_json, check_size, decode_result, encode_result
 from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.keys import effect_key, hash_of
@@ -75,7 +75,7 @@ async def _drift(
     named = caller.slot is not None or caller.tool_call is not None
     policy = decl.on_drift or ("keep" if named else "ask")
     if policy == "fail":
-        await effects.record_drift(attempt.pen, recorded, attempt.epoch, "fail", encode_result(args))
+        await remarks.drift(attempt.pen, recorded, attempt.epoch, "fail", encode_result(args))
         raise EffectDrift(decl.tool, recorded.idempotency_key)
     if policy == "ask":
         answer = answered_drift(attempt, recorded, hashed)
@@ -83,7 +83,7 @@ async def _drift(
             raise await attempt.stop(ask_about_drift(attempt, recorded, encode_result(args), hashed))
         if answer == "perform":
             return attempt.slots(caller.place.execution, caller.step, decl.tool).beside(hashed)
-    await effects.record_drift(attempt.pen, recorded, attempt.epoch, "keep", encode_result(args))
+    await remarks.drift(attempt.pen, recorded, attempt.epoch, "keep", encode_result(args))
     return found
 
 

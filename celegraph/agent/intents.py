@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celegraph.agent.caller import Caller, arrive
-from celegraph.agent.effect import Declaration
+from celegraph.agent.declaration import Declaration
 from celegraph.agent.identify import identify
 from celegraph.errors import EffectMisuse
 from celegraph.ledger import outbox

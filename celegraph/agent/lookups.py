@@ -7,7 +7,7 @@ import inspect
 from datetime import timedelta
 from typing import Any
 
-from celegraph.agent.effect import Declaration, EffectCall, Found, Unknown
+from celegraph.agent.declaration import Declaration, EffectCall, Found, Unknown
 from celegraph.errors import EffectMisuse
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.effects import Effect

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 
 from celegraph.agent import proofs
+from celegraph.agent.declaration import Declaration, Verdict
 from celegraph.agent.earlier_tries import may_have_sent
-from celegraph.agent.effect import Declaration, Verdict
 from celegraph.errors import EffectNotDone
 
 logger = logging.getLogger("celegraph")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from traceback import walk_tb
 
 from celegraph.agent.class_names import names_of
-from celegraph.agent.effect import Verdict
+from celegraph.agent.declaration import Verdict
 from celegraph.errors import InvalidValue
 
 _NEVER_SENT = frozenset(

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 
 from celegraph.agent.conclude import kept_result
+from celegraph.agent.declaration import Declaration, Found, Happened, NotHappened, Unknown, declared
 from celegraph.agent.dispatch import PolicyOf
 from celegraph.agent.doubt import asks_for_ended
-from celegraph.agent.effect import Declaration, Found, Happened, NotHappened, Unknown, declared
 from celegraph.agent.identify import call_timeout
 from celegraph.agent.lookups import look_up_async
 from celegraph.agent.questions import doubt_question

@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from celegraph.agent.caller import Caller, arrive
 from celegraph.agent.storable import culprit
 from celegraph.errors import EffectMisuse, InvalidValue
-from celegraph.ledger import effects
+from celegraph.ledger import effects, remarks
 from celegraph.ledger.canonical import decode_result, encode_result
 from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.keys import effect_key
@@ -102,7 +102,7 @@ class _Reading:
         """The stored result, counted as spared."""
         attempt = self._caller.attempt
         value = self._decode(row.result)
-        await effects.record_replay(attempt.pen, row, attempt.epoch, _tokens(value))
+        await remarks.replay(attempt.pen, row, attempt.epoch, _tokens(value))
         return value
 
     async def keep(self, value: Any) -> Any:

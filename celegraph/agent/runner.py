@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -15,17 +13,9 @@ from langgraph.types import Command
 
 from celegraph.agent import advice
 from celegraph.agent import langgraph_words as words
-from celegraph.agent.asking import ask_for, resume_value
+from celegraph.agent.asking import resume_value
 from celegraph.agent.attempt import GRAPH_CHANGED, Attempt, Unwind, enter
-from celegraph.agent.failures import (
-    InvalidResume,
-    Lost,
-    Permanent,
-    StoppedForDrain,
-    Transient,
-    classify,
-    describe,
-)
+from celegraph.agent.endings import CANCEL, PAUSE, after_error, asks_of, drained
 from celegraph.agent.graphs import Graph
 from celegraph.agent.plan import (
     Continue,
@@ -38,27 +28,19 @@ from celegraph.agent.plan import (
     choose,
 )
 from celegraph.agent.situation import Situation, look
-from celegraph.agent.storable import UnstorableState
 from celegraph.agent.tool_calls import ToolCallNames
 from celegraph.agent.unknown import not_known
 from celegraph.ledger import checkpoints, effects
 from celegraph.ledger.outcomes import (
     Abandoned,
-    Ask,
     Cancelled,
     Drained,
     Failed,
     Finished,
     Outcome,
-    Sleeping,
     Waiting,
 )
 from celegraph.ledger.values import clean_json
-
-logger = logging.getLogger("celegraph")
-
-CANCEL = "cancelled on request"
-PAUSE = "paused on request"
 
 
 @dataclass
@@ -111,7 +93,7 @@ async def _outcome(go: _Drive) -> Outcome:
         return go.attempt.stopped or Abandoned("unwound")
     except Exception as error:
         # LangGraph's or our own reads failed, outside any node.
-        return await _after_error(go, error)
+        return await after_error(go.attempt, go.graph, go.config, error)
 
 
 async def _advance(go: _Drive) -> Outcome:
@@ -143,11 +125,11 @@ async def _advance(go: _Drive) -> Outcome:
                 return Finished(clean_json(await _output(go)))
             case Wait():
                 advice.notice_questions(attempt, situation.interrupts)
-                return Waiting("waits for a decision", _asks(attempt, situation))
+                return Waiting("waits for a decision", asks_of(attempt, situation))
             case WaitForCode(names):
                 return Waiting(f"{GRAPH_CHANGED}: {not_known(names)}", waits_for="code")
         if attempt.drain_reason is not None:
-            return _drained(attempt)
+            return drained(attempt)
         if isinstance(action, Repair):
             await checkpoints.forget_failures(attempt.pen, attempt.run_id)
             continue
@@ -155,7 +137,9 @@ async def _advance(go: _Drive) -> Outcome:
         if attempt.stopped is not None:
             return attempt.stopped
         if error is not None:
-            return await _after_error(go, error, action if isinstance(action, Resume) else None)
+            return await after_error(
+                attempt, go.graph, go.config, error, action if isinstance(action, Resume) else None
+            )
 
 
 async def _input(go: _Drive, action: Start | Resume | Continue, situation: Situation) -> Any:
@@ -211,71 +195,3 @@ async def _output(go: _Drive) -> Any:
     # The process died between the last checkpoint and the settle: on a finished thread LangGraph runs
     # nothing and returns the final state.
     return await go.graph.ainvoke(None, go.config)
-
-
-def _drained(attempt: Attempt) -> Outcome:
-    reason = attempt.drain_reason or "drained"
-    return Cancelled(reason) if reason == CANCEL else Drained(reason)
-
-
-def _asks(attempt: Attempt, situation: Situation, refused: dict[str, str] | None = None) -> tuple[Ask, ...]:
-    """Questions to open: for every pending interrupt that was never asked, or whose answer was refused.
-
-    A task that failed after it got its answer still shows its interrupt; that one is answered.
-    """
-    asks = []
-    for interrupt in situation.interrupts:
-        known = situation.questions.get(interrupt.id)
-        if known is None or known.status == "cancelled" or interrupt.id in (refused or {}):
-            number = (known.ask if known else 0) + 1
-            why = (refused or {}).get(interrupt.id)
-            node = situation.asker(interrupt)
-            asks.append(ask_for(attempt, interrupt, number, node=node, refused=why))
-    return tuple(asks)
-
-
-async def _after_error(go: _Drive, error: BaseException, resumed: Resume | None = None) -> Outcome:
-    attempt = go.attempt
-    meaning = classify(error, attempt.agent.retry, own_connection_lost=attempt.pen.broken)
-    if isinstance(error, UnstorableState) and error.checkpoint_id and not attempt.pen.broken:
-        await checkpoints.forget_writers(
-            attempt.pen, attempt.run_id, error.namespace, error.checkpoint_id, error.channel
-        )
-    match meaning:
-        case StoppedForDrain():
-            return _drained(attempt)
-        case Lost():
-            return Abandoned(f"lost the run: {type(error).__name__}")
-        case InvalidResume() if resumed is not None:
-            situation = await look(attempt, go.graph, go.config)
-            refused = dict.fromkeys(resumed.decisions, f"the graph refused the last answer: {error}")
-            return Waiting("waits for a decision the graph accepts", _asks(attempt, situation, refused))
-        case Transient(after):
-            return await _retry(go, error, after)
-        case Permanent() | InvalidResume():
-            return _failed(attempt, error)
-
-
-async def _retry(go: _Drive, error: BaseException, after: timedelta | None) -> Outcome:
-    attempt = go.attempt
-    retry = attempt.agent.retry
-    retries = await checkpoints.retries_so_far(attempt.pen, attempt.run_id)
-    if retries + 1 >= retry.max_attempts:
-        return _failed(attempt, error)
-    # Questions of other branches are opened now, not after the back-off.
-    situation = await look(attempt, go.graph, go.config)
-    return Sleeping(
-        after if after is not None else retry.delay(retries),
-        f"{type(error).__name__} in the graph, retry {retries + 1} of {retry.max_attempts - 1}",
-        retried=True,
-        error=describe(error),
-        asks=_asks(attempt, situation),
-    )
-
-
-def _failed(attempt: Attempt, error: BaseException) -> Failed:
-    # The message may carry the customer's data: it goes to the run row, not to the log.
-    logger.warning(
-        "run fails", extra={"run_id": attempt.run_id, "error": type(error).__name__}, exc_info=False
-    )
-    return Failed(f"{type(error).__name__} in the graph", describe(error))

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from celegraph.agent.effect import EffectCall, Found, Happened, NotHappened, Unknown
+from celegraph.agent.declaration import EffectCall, Found, Happened, NotHappened, Unknown
 from celegraph.errors import EffectNotDone, InvalidValue
 from celegraph.ledger.keys import message_id
 

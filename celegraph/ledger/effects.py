@@ -240,31 +240,6 @@ async def record_doubt(
     return await pen.fetch_one(Q.record_doubt, params) is not None
 
 
-async def record_drift(pen: Pen, recorded: Effect, epoch: int, answer: str, now: Any) -> None:
-    """A re-run reached a recorded call with other arguments, and this was the answer."""
-    params = {
-        "run_id": recorded.run_id,
-        "epoch": epoch,
-        "key": recorded.idempotency_key,
-        "tool": recorded.tool,
-        "answer": answer,
-        "recorded": Jsonb(recorded.args),
-        "now": Jsonb(now),
-    }
-    await pen.fetch(Q.record_drift, params)
-
-
-async def record_replay(pen: Pen, effect: Effect, epoch: int, saved: Mapping[str, Any] | None = None) -> None:
-    """A recorded result was given back instead of a second call; `saved`: what that spared."""
-    params = {"epoch": epoch, "key": effect.idempotency_key, "saved": Jsonb(dict(saved or {}))}
-    await pen.fetch(Q.record_replay, params)
-
-
-async def record_advice(pen: Pen, run_id: str, epoch: int, noticed: list[dict[str, str]]) -> None:
-    """Facts of kind "advice" ({node, about, text}); once per run, node and subject."""
-    await pen.fetch(Q.record_advice, {"run_id": run_id, "epoch": epoch, "noticed": Jsonb(noticed)})
-
-
 def get_effect(conn: AnyConn, key: str) -> Effect:
     """The effect, or `EffectNotFound`."""
     row = conn.execute(Q.state, {"key": key}).fetchone() if is_text(key) else None

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from celegraph.agent.attempt import LOST
-from celegraph.agent.runner import CANCEL, PAUSE
+from celegraph.agent.endings import CANCEL, PAUSE
 from celegraph.config import Config
 from celegraph.ledger import leases
 from celegraph.ledger.connect import Conn, connect

@@ -12,8 +12,8 @@ import logging
 from functools import lru_cache, partial
 from typing import Any
 
+from celegraph.agent.declaration import NOTICE, Declaration, EffectCall, Found
 from celegraph.agent.dispatch import dispatch_once
-from celegraph.agent.effect import NOTICE, Declaration, EffectCall, Found
 from celegraph.channels import Channel
 from celegraph.ledger import notices
 from celegraph.ledger.approvals import get_approval

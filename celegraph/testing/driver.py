@@ -10,7 +10,7 @@ from typing import Any
 
 from celery import Celery
 
-from celegraph.agent.effect import NOTICE
+from celegraph.agent.declaration import NOTICE
 from celegraph.agent.spec import Agent
 from celegraph.config import parse_duration
 from celegraph.ledger import approvals, runs

@@ -14,7 +14,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy, TimeoutPolicy
 
 from celegraph import EffectCall, effect
-from celegraph.agent import calls
+from celegraph.agent import claims
 from celegraph.agent import identify as identify_module
 from celegraph.errors import EffectNotDone
 from celegraph.testing.driver import Driver
@@ -34,7 +34,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         known.append(request)
         return request
 
-    monkeypatch.setattr(calls, "identify", counted)
+    monkeypatch.setattr(claims, "identify", counted)
     return lambda: len(known)
 
 

@@ -10,7 +10,7 @@ import pytest
 import celegraph
 from celegraph import EffectCall, Happened, NotHappened, Unknown, effect
 from celegraph.agent.attempt import Attempt
-from celegraph.agent.effect import Found
+from celegraph.agent.declaration import Found
 from celegraph.errors import EffectNotDone, EffectSkipped, NotResolvable
 from celegraph.ledger.leases import Settled
 from celegraph.ledger.outcomes import Outcome, Waiting

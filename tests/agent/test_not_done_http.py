@@ -15,7 +15,7 @@ import requests
 import urllib3
 
 from celegraph import EffectCall, effect
-from celegraph.agent.effect import Declaration
+from celegraph.agent.declaration import Declaration
 from celegraph.agent.not_done import is_not_done
 from celegraph.errors import EffectNotDone
 from tests.support.process import ROOT

@@ -16,7 +16,7 @@ import httpx
 from langgraph.graph import START, StateGraph
 
 from celegraph import EffectCall, Happened, NotHappened, effect
-from celegraph.agent.effect import Found, Unknown
+from celegraph.agent.declaration import Found, Unknown
 from celegraph.errors import EffectSkipped
 
 Fault = Literal[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from celegraph.agent.effect import EffectCall, Found
+from celegraph.agent.declaration import EffectCall, Found
 from celegraph.agent.smtp import look_up_in_log
 from celegraph.tasks.notice import Notice
 

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from celegraph.agent.effect import EffectCall, Found, Happened, NotHappened
+from celegraph.agent.declaration import EffectCall, Found, Happened, NotHappened
 from celegraph.tasks.notice import Notice
 
 DIRECTORY = "CELEGRAPH_TEST_TOLD"

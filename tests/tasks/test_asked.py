@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from celegraph import ask_approval, effect
-from celegraph.agent.effect import EffectCall
+from celegraph.agent.declaration import EffectCall
 from celegraph.ledger.approvals import get_approval
 from celegraph.tasks.asked import consequences
 from celegraph.testing.driver import Driver

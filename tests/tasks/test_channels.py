@@ -330,7 +330,7 @@ def test_what_happens_next_is_said_for_every_policy(scene: Scene) -> None:
 
 def test_mail_parts_are_the_same_bytes_on_every_try() -> None:
     from celegraph.agent import smtp
-    from celegraph.agent.effect import EffectCall
+    from celegraph.agent.declaration import EffectCall
 
     call = EffectCall(key="cg-abc", attempt=1, run_id="r", tool="notify:email")
     mails = [

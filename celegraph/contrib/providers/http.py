@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from celegraph.agent.effect import EffectCall, Found, Happened, NotHappened, Unknown
+from celegraph.agent.declaration import EffectCall, Found, Happened, NotHappened, Unknown
 from celegraph.errors import EffectNotDone
 
 # 409 may mean that the same key is at work, 408 and 425 that nobody knows; 429 carries a Retry-After that

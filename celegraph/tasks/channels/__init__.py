@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from celegraph.agent.effect import EffectCall, Found
+from celegraph.agent.declaration import EffectCall, Found
 from celegraph.channels import CallChannel, Channel, ImportPath, SmtpChannel, WebhookChannel
 from celegraph.errors import ConfigError
 from celegraph.tasks.notice import Notice

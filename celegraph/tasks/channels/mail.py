@@ -5,7 +5,7 @@ from __future__ import annotations
 from jinja2 import TemplateError
 
 from celegraph.agent import smtp
-from celegraph.agent.effect import EffectCall
+from celegraph.agent.declaration import EffectCall
 from celegraph.channels import SmtpChannel
 from celegraph.errors import EffectNotDone
 from celegraph.tasks.channels import address_of

@@ -17,7 +17,7 @@ from http.client import HTTPResponse
 from typing import Any
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from celegraph.agent.effect import EffectCall
+from celegraph.agent.declaration import EffectCall
 from celegraph.channels import WebhookChannel
 from celegraph.tasks.channels import address_of
 from celegraph.tasks.notice import Notice
