@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from celegraph.errors import ApprovalNotFound
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
-from celegraph.ledger.plain import is_text
+from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
 from celegraph.ledger.values import check_note, check_person
 
@@ -82,7 +82,7 @@ async def of_run(pen: Pen, run_id: str) -> list[Approval]:
 
 def get_approval(conn: AnyConn, approval_id: str) -> Approval:
     """The question, or `ApprovalNotFound`."""
-    row = conn.execute(Q.get, {"approval_id": approval_id}).fetchone() if is_text(approval_id) else None
+    row = conn.execute(Q.get, {"approval_id": sought(approval_id)}).fetchone()
     if row is None:
         raise ApprovalNotFound(approval_id)
     return Approval.from_row(row)
@@ -92,7 +92,8 @@ def list_approvals(
     conn: Conn, *, status: str | None = "open", run_id: str | None = None, limit: int = 100
 ) -> list[Approval]:
     """Questions of one status (None: all), oldest first."""
-    rows = conn.execute(Q.list, {"status": status, "run_id": run_id, "limit": limit}).fetchall()
+    params = {"status": status and sought(status), "run_id": run_id and sought(run_id), "limit": limit}
+    rows = conn.execute(Q.list, params).fetchall()
     return [Approval.from_row(row) for row in rows]
 
 

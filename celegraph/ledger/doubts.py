@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, kept_ref
 from celegraph.ledger.pen import Pen
+from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
 from celegraph.ledger.values import check_note, check_person
 
@@ -77,7 +78,7 @@ def resolve(conn: AnyConn, key: str, resolution: Resolution) -> str | None:
 
 def _resolve_params(key: str, resolution: Resolution) -> dict[str, Any]:
     return {
-        "key": key,
+        "key": sought(key),
         "status": resolution.status,
         "by": resolution.by,
         "ref": kept_ref(resolution.ref),

@@ -15,7 +15,7 @@ from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
-from celegraph.ledger.plain import is_text
+from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
 from celegraph.ledger.values import clean_json
 
@@ -242,7 +242,7 @@ async def record_doubt(
 
 def get_effect(conn: AnyConn, key: str) -> Effect:
     """The effect, or `EffectNotFound`."""
-    row = conn.execute(Q.state, {"key": key}).fetchone() if is_text(key) else None
+    row = conn.execute(Q.state, {"key": sought(key)}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return Effect.from_row(row)

@@ -13,6 +13,7 @@ from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Reservation
 from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
+from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
 from celegraph.ledger.values import check_person
 
@@ -97,7 +98,7 @@ async def ask(pen: Pen, run_id: str, question: Ask) -> None:
 
 def release_dead(conn: AnyConn, key: str, by: str) -> str:
     """A dead letter is tried again; returns its run_id.  `EffectNotFound` if there is no such letter."""
-    row = conn.execute(Q.release_dead, {"key": key, "by": check_person(by)}).fetchone()
+    row = conn.execute(Q.release_dead, {"key": sought(key), "by": check_person(by)}).fetchone()
     if row is None:
         raise EffectNotFound(key)
     return str(row["run_id"])

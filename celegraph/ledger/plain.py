@@ -110,15 +110,15 @@ def check_text(text: str, path: str) -> str:
     return plain
 
 
-def is_text(value: object) -> bool:
-    """Whether PostgreSQL can look for it in a column of text; what it cannot look for is nowhere.
+def sought(identifier: object) -> str:
+    """The id as PostgreSQL can look for it; "", which nothing is called, for what no column of text can hold.
 
-    An id from a URL may hold anything, and a failed statement would break the caller's transaction too.
+    An id from a URL may be anything, and what cannot be looked for is nowhere.
     """
     try:
-        return isinstance(value, str) and check_text(value, "id") == value
+        return check_text(identifier, "id") if isinstance(identifier, str) else ""
     except InvalidValue:
-        return False
+        return ""
 
 
 def check_int(number: int, path: str) -> int:

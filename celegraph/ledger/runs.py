@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from celegraph.errors import RunConflict, RunMoved, RunNotFound
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.keys import lock_key
-from celegraph.ledger.plain import is_text
+from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
 from celegraph.ledger.values import check_note, check_person
@@ -130,7 +130,7 @@ def agents_of(conn: Conn, run_ids: Sequence[str]) -> dict[str, str]:
 
 def get_run(conn: AnyConn, run_id: str) -> Run:
     """The run, or `RunNotFound`."""
-    row = conn.execute(Q.get, {"run_id": run_id}).fetchone() if is_text(run_id) else None
+    row = conn.execute(Q.get, {"run_id": sought(run_id)}).fetchone()
     if row is None:
         raise RunNotFound(run_id)
     return Run.from_row(row)
@@ -140,7 +140,8 @@ def list_runs(
     conn: Conn, *, status: str | None = None, agent: str | None = None, limit: int = 100
 ) -> list[Run]:
     """The newest runs first."""
-    rows = conn.execute(Q.list, {"status": status, "agent": agent, "limit": limit}).fetchall()
+    params = {"status": status and sought(status), "agent": agent and sought(agent), "limit": limit}
+    rows = conn.execute(Q.list, params).fetchall()
     return [Run.from_row(row) for row in rows]
 
 
@@ -166,7 +167,7 @@ def news(conn: Conn, run_id: str, *, after: int, limit: int) -> tuple[str, list[
 
     The status is read first: when it says that the run has ended, the events of that end are all there.
     """
-    row = conn.execute(Q.standing, {"run_id": run_id}).fetchone() if is_text(run_id) else None
+    row = conn.execute(Q.standing, {"run_id": sought(run_id)}).fetchone()
     if row is None:
         raise RunNotFound(run_id)
     return row["status"], events(conn, run_id, after=after, limit=limit)
@@ -182,7 +183,7 @@ def cancel(conn: AnyConn, run_id: str, reason: str) -> str:
 
     Returns the status after the request: "cancelled", or "running" while the owner is still at it.
     """
-    params = {"run_id": run_id, "reason": check_note(reason, path="reason")}
+    params = {"run_id": sought(run_id), "reason": check_note(reason, path="reason")}
     if conn.execute(Q.cancel_resting, params).fetchone():
         return "cancelled"
     if conn.execute(Q.request_cancel, params).fetchone() is None:
@@ -197,7 +198,7 @@ def pause(conn: AnyConn, run_id: str, reason: str) -> str:
 
     Returns the status after the request: "paused", or "running".  Decisions made meanwhile are kept.
     """
-    params = {"run_id": run_id, "reason": check_note(reason, path="reason")}
+    params = {"run_id": sought(run_id), "reason": check_note(reason, path="reason")}
     if conn.execute(Q.pause_resting, params).fetchone():
         return "paused"
     asked = conn.execute(Q.request_pause, params).fetchone() is not None
@@ -221,7 +222,7 @@ def make_ready(conn: AnyConn, run_id: str, verb: str, by: str | None = None) -> 
         "release": (["quarantined"], "released"),
         "resume": (["paused"], "resumed"),
     }[verb]
-    params = {"run_id": run_id, "from_statuses": origins, "event": event, "by": check_person(by)}
+    params = {"run_id": sought(run_id), "from_statuses": origins, "event": event, "by": check_person(by)}
     if conn.execute(Q.make_ready, params).fetchone():
         return "ready"
     # Its owner may pause it between these two statements; then the third finds it paused.

@@ -210,23 +210,39 @@ def test_without_install_the_error_shows_the_line_to_add(monkeypatch: pytest.Mon
         celegraph.list_runs()
 
 
+@pytest.mark.parametrize("identifier", ["nobody", "nul \0", "half a character \ud800", "", 5])
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: celegraph.get_run("nobody"),
-        lambda: celegraph.trace_run("nobody"),
-        lambda: celegraph.cancel_run("nobody"),
-        lambda: celegraph.retry_run("nobody"),
-        lambda: celegraph.get_approval("nobody"),
-        lambda: celegraph.decide("nobody", "approve", by="anna"),
-        lambda: celegraph.resolve_effect("nobody", "happened", by="anna"),
-        lambda: celegraph.confirm_effect("nobody"),
+        celegraph.get_run,
+        celegraph.trace_run,
+        celegraph.explain_run,
+        celegraph.cancel_run,
+        celegraph.pause_run,
+        celegraph.resume_run,
+        celegraph.retry_run,
+        celegraph.release_run,
+        celegraph.get_approval,
+        celegraph.get_effect,
+        celegraph.confirm_effect,
+        lambda i: celegraph.confirm_effect(provider_ref=i),
+        lambda i: celegraph.fail_effect(i, reason="no such card"),
+        lambda i: celegraph.resolve_effect(i, "happened", by="anna"),
+        lambda i: celegraph.release_effect(i, by="anna"),
+        lambda i: celegraph.decide(i, "approve", by="anna"),
+        lambda i: list(celegraph.stream_run(i)),
     ],
 )
-def test_what_does_not_exist_is_a_named_lookup_error(app: Celery, call: Any) -> None:
+def test_what_does_not_exist_is_a_named_lookup_error(app: Celery, call: Any, identifier: Any) -> None:
     with pytest.raises(LookupError) as refused:
-        call()
+        call(identifier)
     assert isinstance(refused.value, CelegraphError)
+
+
+@pytest.mark.parametrize("what", ["nobody", "nul \0", "half a character \ud800"])
+def test_a_list_of_what_does_not_exist_is_empty(app: Celery, what: str) -> None:
+    assert celegraph.list_runs(agent=what) == celegraph.list_runs(status=what) == []
+    assert celegraph.list_approvals(run_id=what) == celegraph.list_approvals(status=what) == []
 
 
 def test_a_delay_that_has_passed_is_no_delay(app: Celery) -> None:

@@ -83,4 +83,4 @@ def _checked(numbers: Sequence[object]) -> list[int]:
 
 
 def _mark(run_id: str) -> str:
-    return hashlib.sha256(run_id.encode()).hexdigest()[:8]
+    return hashlib.sha256(run_id.encode(errors="backslashreplace")).hexdigest()[:8]
