@@ -68,7 +68,7 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
             "callbacks": [ToolCallNames(), attempt.passes],
         },
     )
-    attempt.saver.first[0] = attempt.epoch == 1
+    attempt.saver.fresh[0] = attempt.run.fresh
     attempt.saver.before_writes[:] = [attempt.before_writes]
     attempt.saver.stops[:] = [attempt.stop_for_code]
     attempt.saver.pending.entered[:] = [attempt.passes.entered]

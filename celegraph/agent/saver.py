@@ -87,8 +87,8 @@ class Saver(ReadingSaver):
         self.sites = CallSites()
         self.head: list[CheckpointTuple | None] = [None]
         self.touched = [False]
-        # No attempt before this one: nothing of this run can be stored yet.
-        self.first = [False]
+        # No attempt has stored anything: what is found was another run's.
+        self.fresh = [False]
         self.before_writes: list[Callable[[str], Awaitable[None]]] = []
         self.held = HeldWrites()
         # Asked how the attempt ends when a state cannot be read, or a subgraph left work undone.
@@ -109,7 +109,7 @@ class Saver(ReadingSaver):
         if namespace:
             self.pending.opened(namespace, config.get("metadata") or {}, found)
         if not namespace and "checkpoint_id" not in config["configurable"]:
-            if found is not None and self.first[0] and not self.touched[0]:
+            if found is not None and self.fresh[0] and not self.touched[0]:
                 raise InheritedState(
                     f"run {config['configurable']['thread_id']!r} has never begun, and there are checkpoints"
                     " under its id: the row of an earlier run was deleted without them. Take another run_id,"

@@ -23,7 +23,10 @@ Q = load("runs")
 
 @dataclass(frozen=True)
 class Run:
-    """One row of `runs` with its lease.  `now` is the database's time of the reading."""
+    """One row of `runs` with its lease.  `now` is the database's time of the reading.
+
+    `fresh`, told to the run's owner: no attempt has stored a state yet.
+    """
 
     run_id: str
     agent: str
@@ -58,6 +61,7 @@ class Run:
     progress: Any = None
     pause_requested_at: datetime | None = None
     now: datetime | None = None
+    fresh: bool = False
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Run:

@@ -11,6 +11,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
+from celegraph.agent import runner
 from celegraph.agent.graphs import load_graph
 from celegraph.agent.spec import Agent, RetryPolicy
 from celegraph.errors import AgentUnusable
@@ -200,9 +201,58 @@ def test_a_run_does_not_go_on_with_the_checkpoints_of_a_deleted_run_of_its_name(
 
         assert (again.status, log.lines) == ("failed", ["act 1"])
         assert "deleted without them" in again.run.error["message"]
+        with using(again.installation):
+            retry_run("deleted", by="test")
+        again.resume()
+        assert (again.status, log.lines) == ("failed", ["act 1"])
         for table in ("checkpoints", "checkpoint_writes", "checkpoint_blobs"):
             conn.execute(f"DELETE FROM {table} WHERE thread_id = 'deleted'")
     with using(again.installation):
         retry_run("deleted", by="test")
     again.resume(["approve"])
     assert (again.status, log.lines) == ("finished", ["act 1", "act 2"])
+
+
+def test_a_run_that_died_before_it_looked_does_not_go_on_with_a_deleted_runs_checkpoints_either(
+    drive: Driver, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def act(state: State) -> State:
+        log(f"act {state['n']}")
+        return {}
+
+    drive(chain(act), {"n": 1}, run_id="died")
+    with psycopg.connect(drive.ledger.database_url, autocommit=True) as conn:
+        conn.execute(f'SET search_path = "{drive.ledger.schema}"')
+        conn.execute("DELETE FROM runs WHERE run_id = 'died'")
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "look", lambda *args: die())
+        process_dies(lambda: drive(chain(act), {"n": 2}, run_id="died"))
+
+    again = taken_over(drive(chain(act), {"n": 2}, run_id="died"))
+
+    assert (again.status, log.lines) == ("failed", ["act 1"])
+    assert "deleted without them" in again.run.error["message"]
+
+
+def test_a_retried_run_whose_events_were_pruned_goes_on_where_it_stood(drive: Driver, log: Log) -> None:
+    def first(state: State) -> State:
+        log("first")
+        return {}
+
+    def second(state: State) -> State:
+        log("second")
+        if log.count("second") == 1:
+            raise ValueError("no such order")
+        return {}
+
+    run = drive(chain(first, second), {})
+    assert run.status == "failed"
+    with psycopg.connect(drive.ledger.database_url, autocommit=True) as conn:
+        conn.execute(f'SET search_path = "{drive.ledger.schema}"')
+        conn.execute("DELETE FROM run_events WHERE run_id = %s", [run.run_id])
+    with using(run.installation):
+        retry_run(run.run_id, by="test")
+
+    run.resume()
+
+    assert (run.status, log.lines) == ("finished", ["first", "second", "second"])

@@ -40,7 +40,11 @@ WITH run AS (
     INSERT INTO run_events (run_id, epoch, kind, data)
     SELECT run_id, epoch, 'leased', jsonb_build_object('worker', %(worker_id)s::text) FROM lease
 )
-SELECT run.*, lease.epoch, set_config('celegraph.fence', run.run_id || ':' || lease.epoch, false) AS fence
+SELECT run.*, lease.epoch, set_config('celegraph.fence', run.run_id || ':' || lease.epoch, false) AS fence,
+       -- By the journal, not by the epoch: the first attempts may have died before they stored anything.  A
+       -- run whose events were pruned has lost the first of them first.
+       EXISTS (SELECT FROM run_events e WHERE e.run_id = run.run_id AND e.kind = 'admitted')
+       AND NOT EXISTS (SELECT FROM run_events e WHERE e.run_id = run.run_id AND e.kind = 'checkpoint') AS fresh
   FROM run JOIN lease USING (run_id);
 
 -- name: recover

@@ -81,8 +81,9 @@ WITH old AS (
 DELETE FROM effects e USING old WHERE e.idempotency_key = old.idempotency_key;
 
 -- name: drop_events
+-- The oldest first: see `leases.begin`, which knows by the first that none is missing.
 WITH old AS (
-    SELECT seq FROM run_events WHERE run_id = %(run_id)s LIMIT %(rows)s
+    SELECT seq FROM run_events WHERE run_id = %(run_id)s ORDER BY seq LIMIT %(rows)s
 )
 DELETE FROM run_events e USING old WHERE e.seq = old.seq;
 
