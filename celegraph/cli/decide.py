@@ -32,6 +32,7 @@ def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
 @click.option("--note", help="Why, for the agent and the record.")
 @click.option("--args", callback=_json, help="With edit: the arguments to change, as a JSON object.")
 @click.option("--value", callback=_json, help="With answer: the answer, as JSON.")
+@click.option("--ref", help="With happened as the answer to a doubt: the provider's reference of the act.")
 @click.pass_context
 def decide(
     ctx: click.Context,
@@ -42,6 +43,7 @@ def decide(
     note: str | None,
     args: Any,
     value: Any,
+    ref: str | None,
 ) -> None:
     """Answer an open question; the first answer stands.
 
@@ -53,7 +55,7 @@ def decide(
     if args is not None and not isinstance(args, dict):
         raise click.BadParameter("must be a JSON object, as '{\"cents\": 1900}'", ctx, param_hint="--args")
     settings.install()
-    decided = celegraph.decide(approval_id, verb, by=by, note=note, args=args, value=value)
+    decided = celegraph.decide(approval_id, verb, by=by, note=note, args=args, value=value, ref=ref)
     if settings.json:
         say_json(_as_json(decided))
     else:
@@ -76,7 +78,8 @@ def _sentence(decided: Decided) -> str:
     approval = decided.approval
     effect = f"; its effect is {decided.effect_status}" if decided.effect_status else ""
     if decided.won:
-        return f"{approval.approval_id} is {decided.status}; run {approval.run_id} goes on{effect}"
+        goes = "has ended" if approval.run_has_ended else "goes on"
+        return f"{approval.approval_id} is {decided.status}; run {approval.run_id} {goes}{effect}"
     who = f" by {approval.decided_by}" if approval.decided_by else ""
     when = f" at {instant(approval.decided_at)}" if approval.decided_at else ""
     return f"too late: {approval.approval_id} was {decided.status}{who}{when}{effect}"

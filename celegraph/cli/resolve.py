@@ -29,4 +29,5 @@ def resolve(settings: Settings, key: str, answer: str, by: str, ref: str | None,
     if settings.json:
         say_json({"key": key, "tool": effect.tool, "run_id": effect.run_id, "status": effect.status})
     else:
-        say(f"effect {effect.tool!r} ({key}) is {effect.status}; run {effect.run_id} goes on")
+        goes = "has ended" if celegraph.get_run(effect.run_id).terminal else "goes on"
+        say(f"effect {effect.tool!r} ({key}) is {effect.status}; run {effect.run_id} {goes}")

@@ -14,6 +14,7 @@ from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
+from celegraph.ledger.states import TERMINAL
 from celegraph.ledger.values import check_note, check_person
 
 Q = load("approvals")
@@ -62,6 +63,11 @@ class Approval:
     def from_row(cls, row: Mapping[str, Any]) -> Approval:
         """The columns this class knows; a newer schema may have more."""
         return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
+
+    @property
+    def run_has_ended(self) -> bool:
+        """Nothing follows from an answer any more; a doubt is asked about all the same."""
+        return self.run_status in TERMINAL
 
     @property
     def overdue(self) -> bool:

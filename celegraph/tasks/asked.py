@@ -56,6 +56,14 @@ def consequences(asked: Approval) -> list[Consequence]:
 
 def _on_answers(asked: Approval) -> list[Consequence]:
     tool = asked.tool
+    if asked.kind == "doubt" and asked.run_has_ended:
+        return [
+            Consequence("It happened", "It is recorded. The run has ended, and nothing follows."),
+            Consequence(
+                "It did not happen", f"It is recorded. {tool} is called again only if the run is retried."
+            ),
+            Consequence("Skip it", f"It is recorded. {tool} is not called, not by a retry either."),
+        ]
     if asked.kind == "doubt":
         return [
             Consequence(

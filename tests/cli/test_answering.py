@@ -174,6 +174,34 @@ def test_a_doubt_is_resolved_by_its_key(cli: CommandLine, doubt: Driven) -> None
     assert doubt.resume().output["decided"] == "w-1"
 
 
+def test_a_doubts_question_takes_the_providers_reference(cli: CommandLine, doubt: Driven) -> None:
+    (question,) = doubt.approvals
+
+    said = cli(
+        "decide", question.approval_id, "answer", "--by", "ana", "--value", '"happened"', "--ref", "w-2"
+    ).stdout
+
+    assert said == f"{question.approval_id} is approved; run run-3 goes on; its effect is sent\n"
+    assert doubt.resume().output["decided"] == "w-2"
+
+
+@pytest.mark.parametrize("way", ["decide", "resolve"])
+def test_a_doubt_of_an_ended_run_is_answered_and_nothing_goes_on(
+    cli: CommandLine, doubt: Driven, way: str
+) -> None:
+    (question,), (act,) = doubt.approvals, doubt.effects
+    cli("cancel", "run-3")
+    assert (
+        "  It happened: It is recorded. The run has ended, and nothing follows.\n" in cli("approvals").stdout
+    )
+
+    answer = ["happened"] if way == "resolve" else ["answer", "--value", '"happened"']
+    said = cli(way, act.key if way == "resolve" else question.approval_id, *answer, "--by", "ana").stdout
+
+    assert "run run-3 has ended" in said
+    assert [e.status for e in doubt.effects] == ["sent"]
+
+
 def test_a_doubt_that_is_settled_cannot_be_settled_again(cli: CommandLine, doubt: Driven) -> None:
     (act,) = doubt.effects
     assert cli.json("resolve", act.key, "happened", "--by", "ana")["status"] == "sent"
