@@ -8,16 +8,19 @@ children map alike.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import mmap
 import os
 import signal
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 _ENV = "CELEGRAPH_DRAIN_FILE"
+_PREFIX = "celegraph-drain-"
 _SIGNALS = (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT)
 
 
@@ -27,6 +30,7 @@ class _Flag:
     def __init__(self) -> None:
         self.path: str | None = None
         self.bytes: mmap.mmap | None = None
+        self.handle: int | None = None  # in the main process: holds the file's lock
 
     def open(self) -> mmap.mmap | None:
         path = os.environ.get(_ENV)
@@ -45,19 +49,38 @@ _flag = _Flag()
 
 
 def prepare() -> None:
-    """In the main process, before the pool starts: make the flag, lowered."""
-    handle, path = tempfile.mkstemp(prefix="celegraph-drain-")
+    """In the main process, before the pool starts: make the flag, lowered; remove those of killed workers."""
+    _remove_orphans()
+    while True:
+        handle, path = tempfile.mkstemp(prefix=_PREFIX)
+        # As long as this process and its forked children live; by it the next worker tells their file from
+        # one that a SIGKILL has left.
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.exists(path):
+            break
+        os.close(handle)  # another worker was quicker than the lock
     os.write(handle, b"\0")
-    os.close(handle)
+    _flag.handle = handle
     os.environ[_ENV] = path
 
 
 def dispose() -> None:
-    """In the main process, at the end: remove the file.  A SIGKILL leaves one byte in the temp folder."""
+    """In the main process, at the end: remove the file."""
     path = os.environ.pop(_ENV, None)
     if path is not None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
+    if _flag.handle is not None:
+        os.close(_flag.handle)
+        _flag.handle = None
+
+
+def _remove_orphans() -> None:
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        # OSError: somebody's who lives, another user's, or gone meanwhile.
+        with contextlib.suppress(OSError), path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def requested(*, within: float = 0.0) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -197,3 +198,25 @@ def test_the_soft_time_limit_drains(scene: Scene) -> None:
     assert scene.trail.steps(run_id) == STEPS
     (drained,) = [event for event in scene.events(run_id) if event.kind == "drained"]
     assert drained.data["reason"] == "soft time limit"
+
+
+def test_the_next_worker_removes_a_killed_workers_flag_and_leaves_a_living_ones(
+    scene: Scene, tmp_path: Path
+) -> None:
+    def flags() -> set[Path]:
+        return set(folder.glob("celegraph-drain-*"))
+
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    env = scene.env() | {"TMPDIR": str(folder)}
+    scene.worker("living", env=env)
+    (kept,) = flags()
+    killed = scene.worker("killed", env=env)
+    (left,) = flags() - {kept}
+    killed.kill()
+
+    scene.worker("next", env=env)
+
+    assert kept in flags()
+    assert left not in flags()
+    assert len(flags()) == 2
