@@ -321,6 +321,17 @@ def test_an_absolute_deadline_that_has_passed_is_passed(lonely_drive: Driver) ->
     assert run.resume().output["seen"] == ["expired", None, False]
 
 
+def test_silence_approves_nothing_that_was_asked_after_its_deadline(lonely_drive: Driver) -> None:
+    policy = ApprovalPolicy(deadline=datetime(2020, 2, 29, tzinfo=UTC), on_timeout="approve")
+    run = asked(lonely_drive, policy)
+
+    tick(run)
+
+    assert [(a.status, a.silence) for a in run.approvals] == [("open", None)]
+    assert run.resume(["approve"]).status == "finished"
+    assert run.approvals[0].decided_by == "test"
+
+
 @pytest.mark.parametrize("policy", [ApprovalPolicy(), ApprovalPolicy(remind=["1h"])])
 def test_a_question_without_a_deadline_waits_for_ever(lonely_drive: Driver, policy: ApprovalPolicy) -> None:
     run = asked(lonely_drive, policy)
