@@ -12,7 +12,7 @@ from celegraph.tasks.installation import installation
 
 _DOUBT = """
 INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args, doubt_after)
-VALUES (%(run_id)s, %(run_id)s, '1', 'pay', '1', 'h', '{"cents": 5}', now() - interval '1 minute')
+VALUES (%(run_id)s, %(run_id)s, '1', 'pay', '1', 'h', %(args)s, now() - interval '1 minute')
 """
 
 
@@ -36,10 +36,10 @@ def put(run_id: str, status: str) -> str:
     return run_id
 
 
-def doubted(run_id: str) -> str:
+def doubted(run_id: str, args: str = '{"cents": 5}') -> str:
     """An effect in doubt of this run, whose key is the run's id."""
     with _connected() as conn:
-        conn.execute(_DOUBT, {"run_id": run_id})
+        conn.execute(_DOUBT, {"run_id": run_id, "args": args})
     return run_id
 
 

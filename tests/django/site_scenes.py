@@ -99,7 +99,7 @@ def admin_operates() -> dict[str, Any]:
 def admin_resolves() -> dict[str, Any]:
     """The action asks first; only the answer on its page resolves."""
     client = logged_in(person("view_run", "operate_run", name="olga"))
-    key = doubted(waiting_run())
+    key = doubted(waiting_run(), '{"to": "ada\\u202e"}')
     page = _act(client, key, "resolve", _EFFECTS)
     before = Effect.objects.get(pk=key).status
     _act(client, key, "resolve", _EFFECTS, answer="happened", ref="re_1", note="looked")
@@ -107,6 +107,7 @@ def admin_resolves() -> dict[str, Any]:
     again = _act(client, key, "resolve", _EFFECTS, answer="skip")
     return {
         "asks": "Did it happen?" in page and "never call again" in page,
+        "hides nothing": "ada\\u202e" in page and "ada\u202e" not in page,
         "before": before,
         "after": [after.status, after.provider_ref],
         "again": "what has happened cannot be undone here" in again,

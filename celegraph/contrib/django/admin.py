@@ -20,6 +20,7 @@ from celegraph.contrib.django.listing import AgentFilter, AgentOfRunFilter, Capp
 from celegraph.contrib.django.models import Approval, Effect, Event, Run
 from celegraph.contrib.django.permissions import Action, agents_for, may
 from celegraph.contrib.web.addresses import segment
+from celegraph.contrib.web.shown import stored
 from celegraph.errors import CelegraphError
 from celegraph.tasks.resolve import ANSWERS
 
@@ -177,7 +178,11 @@ class EffectAdmin(LedgerAdmin):
         return {
             **self.admin_site.each_context(request),
             "title": "Did it happen?",
-            "effects": self._of_agents(rows, request, "operate"),
+            # As on the pages: what a person answers for must not hide anything.
+            "questions": [
+                (effect, stored(effect.args, None, False).text)
+                for effect in self._of_agents(rows, request, "operate")
+            ],
             "opts": self.opts,
             "action_checkbox_name": ACTION_CHECKBOX_NAME,
         }
