@@ -13,7 +13,7 @@ from celegraph.dev.servers import LocalServers
 from tests.chaos.faults import Faults
 from tests.chaos.fleet import Fleet
 from tests.chaos.oracle import Verdict, Violation, judge
-from tests.chaos.people import REFUSED, Person, Regularly, Traffic, settled
+from tests.chaos.people import REFUSED, Person, Regularly, Traffic, Webhooks, settled
 from tests.chaos.queue_watch import QueueWatch
 from tests.chaos.role import ROLE, prepare
 from tests.chaos.schedule import Fault, plan
@@ -59,12 +59,14 @@ class Chaos:
         """Strike, heal, wait, judge."""
         traffic = Traffic(self._scene, seed, live=self._live)
         person = Person(self._scene, seed)
+        webhooks = Webhooks(self._scene, seed)
         watch = QueueWatch(self._scene)
         try:
             self._fleet.launch()
             with ExitStack() as outside:
                 outside.enter_context(Regularly("person", person.work))
                 outside.enter_context(Regularly("queue watch", watch.look))
+                outside.enter_context(Regularly("webhooks", webhooks.work))
                 with Regularly("traffic", traffic.work):
                     self._strike(faults)
                 self._say("faults are over; waiting until everything rests")

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import threading
+from dataclasses import dataclass
+from typing import Any
 
 from celegraph.dev.server import LocalServer
 from celegraph.dev.servers import LocalServers
+from tests.support import skewed
 from tests.support.aiming import aims
 from tests.support.process import Process, is_dead, state_of
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
 from tests.support.workers import Beat, Worker
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How a run worker is started; `clock`: by so many seconds its host's clock is wrong."""
+
+    pool: str = "prefork"
+    clock: int = 0
+    options: tuple[str, ...] = ()
+
+    def of(self, scene: Scene, name: str, queues: list[str]) -> Worker:
+        """A worker of this kind, not started yet."""
+        how: dict[str, Any] = {"pool": self.pool, "queues": queues, "options": self.options}
+        if self.clock:
+            how |= {"app": skewed.APP, "env": scene.env() | skewed.clock_off_by(self.clock)}
+        return scene.worker(name, start=False, **how)
+
+
+# The second drains what takes long and kills what takes too long; it and the third are twenty minutes apart.
+_KINDS = (
+    _Kind(),
+    _Kind(clock=600, options=("--soft-time-limit", "6", "--time-limit", "12")),
+    _Kind(pool="threads", clock=-600),
+)
 
 
 class Fleet:
@@ -23,8 +51,9 @@ class Fleet:
         self.scene = scene
         self.servers = servers
         queue, control = [scene.config.queue], [scene.config.control_queue]
+        kinds = itertools.islice(itertools.cycle(_KINDS), workers)
         self.workers: list[Worker] = [
-            scene.worker(f"w{n}", queues=queue, start=False) for n in range(1, workers + 1)
+            kind.of(scene, f"w{number}", queue) for number, kind in enumerate(kinds, start=1)
         ]
         self.control = scene.worker("control", queues=control, concurrency=1, start=False)
         self.beat = Beat("beat", directory=scene.directory, env=scene.env())

@@ -11,8 +11,8 @@ from typing import Self
 import psycopg
 import redis
 
-from celegraph import decide, list_approvals, retry_run, start_run
-from celegraph.errors import CelegraphError
+from celegraph import confirm_effect, decide, list_approvals, retry_run, start_run
+from celegraph.errors import CelegraphError, EffectNotFound, NotResolvable
 from celegraph.ledger.approvals import Approval
 from tests.chaos.shapes import SHAPES
 from tests.crash.person import answer_doubts
@@ -22,6 +22,9 @@ from tests.support.waiting import eventually
 # What a broken server may refuse to people, and what somebody else was faster at.
 REFUSED = (psycopg.Error, CelegraphError, redis.RedisError, OSError)
 _LOOK_EVERY = 0.3
+# Of all runs have a deadline that many miss; of all acts are told of by the provider itself.
+_HURRIED = 0.08
+_TOLD = 0.3
 
 
 class Regularly:
@@ -70,17 +73,18 @@ class Traffic:
     def work(self) -> None:
         """Start some; what was refused is started again under the same id."""
         while self._at_work() < self._live:
-            agent, run_id, cents = self._next
-            start_run.delay(agent, {"cents": cents}, run_id=run_id)
+            agent, run_id, cents, deadline = self._next
+            start_run.delay(agent, {"cents": cents}, run_id=run_id, deadline=deadline)
             self.started.append(run_id)
             self._next = self._drawn()
 
-    def _drawn(self) -> tuple[str, str, int]:
+    def _drawn(self) -> tuple[str, str, int, str | None]:
         names, weights = zip(*((name, shape.weight) for name, shape in SHAPES.items()), strict=True)
         agent = self._chance.choices(names, weights)[0]
         number = getattr(self, "_number", 0)
         self._number = number + 1
-        return agent, f"{agent}-{number:04}", self._chance.randrange(10_000)
+        deadline = "8s" if self._chance.random() < _HURRIED else None
+        return agent, f"{agent}-{number:04}", self._chance.randrange(10_000), deadline
 
     def _at_work(self) -> int:
         with psycopg.connect(self._scene.database_url, connect_timeout=2) as conn:
@@ -89,6 +93,23 @@ class Traffic:
             ).fetchone()
         assert row is not None
         return int(row[0])
+
+
+class Webhooks:
+    """The provider tells of some of its acts: after its reply, and where that is late or lost, before it."""
+
+    def __init__(self, scene: Scene, seed: int):
+        self._scene = scene
+        self._seed = seed
+        self._done: set[str] = set()
+
+    def work(self) -> None:
+        """Tell of what is new; what was not taken is told again."""
+        for act in self._scene.provider.acts():
+            if act.key not in self._done and random.Random(f"{self._seed} {act.key}").random() < _TOLD:
+                with contextlib.suppress(EffectNotFound, NotResolvable):
+                    confirm_effect(act.key, provider_ref=act.ref, result=act.ref)
+            self._done.add(act.key)
 
 
 class Person:
