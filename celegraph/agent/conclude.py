@@ -18,10 +18,10 @@ from celegraph.config import Config
 from celegraph.errors import InvalidValue
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
+from celegraph.ledger.pool import ledger
 
 
 @dataclass(frozen=True)

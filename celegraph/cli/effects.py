@@ -6,8 +6,8 @@ import click
 
 from celegraph.cli.options import Settings, command
 from celegraph.cli.shown import chosen, instant, say, say_json, say_table
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Effect, effects_of
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import get_run
 
 _SHOWN = (

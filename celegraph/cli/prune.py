@@ -10,7 +10,7 @@ from celegraph.cli.options import Settings, command
 from celegraph.cli.shown import say, say_json
 from celegraph.config import parse_duration
 from celegraph.errors import ConfigError
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.prune import PruneReport, prune_once
 
 

@@ -20,8 +20,9 @@ from psycopg.types.json import set_json_dumps, set_json_loads
 
 from celegraph.config import Config
 from celegraph.errors import ConfigError
-from celegraph.ledger.connect import AnyConn, ledger, set_search_path
+from celegraph.ledger.connect import AnyConn, set_search_path
 from celegraph.ledger.db_errors import as_ours
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.spans import exact_spans
 
 # A server that is up has one start time, whatever address or pooler leads to it.

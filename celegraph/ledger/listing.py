@@ -17,7 +17,8 @@ from psycopg import errors as pg
 
 from celegraph.config import Config
 from celegraph.errors import ReadTooSlow, RunNotFound
-from celegraph.ledger.connect import Conn, ledger
+from celegraph.ledger.connect import Conn
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.queries import load
 from celegraph.ledger.runs import Event
 from celegraph.ledger.states import STATUSES

@@ -6,8 +6,8 @@ from celegraph.ledger import effects, outbox, runs
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.approvals import get_approval as _get_approval
 from celegraph.ledger.approvals import list_approvals as _list_approvals
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.effects import Effect
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import Event, Run
 from celegraph.tasks.installation import installation
 from celegraph.tasks.ring import ring_after_commit

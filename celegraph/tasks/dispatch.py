@@ -6,8 +6,8 @@ import logging
 
 from celegraph.agent.dispatch import DispatchReport, dispatch_once
 from celegraph.agent.reconcile import reconcile_once
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import record_tick, wake
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.ring import ring_ready

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.explain import Picture, picture
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.installation import installation
 from celegraph.tasks.sentence import sentence
 

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from celegraph.errors import BrokerUnreachable, BrokerUnsupported, CelegraphError, ConfigError
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import is_lost
+from celegraph.ledger.pool import ledger
 from celegraph.tasks import queues
 from celegraph.tasks.broker import check_connection
 from celegraph.tasks.installation import Installation

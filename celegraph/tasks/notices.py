@@ -17,10 +17,10 @@ from celegraph.agent.dispatch import dispatch_once
 from celegraph.channels import Channel
 from celegraph.ledger import notices
 from celegraph.ledger.approvals import get_approval
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log
 from celegraph.ledger.effects import get_effect
 from celegraph.ledger.pen import Pen
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.channels import driven
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.links import LIVES, link_url, sign_link

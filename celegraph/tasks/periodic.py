@@ -8,7 +8,8 @@ import logging
 from celegraph.errors import RunMoved
 from celegraph.ledger import approvals, runs
 from celegraph.ledger.approvals import Moved
-from celegraph.ledger.connect import Conn, ledger
+from celegraph.ledger.connect import Conn
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.prune import PruneReport, prune_configured
 from celegraph.ledger.sweep import SweepReport, record_tick, sweep_once, unring, wake
 from celegraph.tasks.installation import Installation

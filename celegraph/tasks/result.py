@@ -8,7 +8,7 @@ from typing import Any
 from celery.result import AsyncResult
 
 from celegraph.errors import RunFailed, RunNotFound
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.queries import load
 from celegraph.ledger.runs import Run, get_run
 from celegraph.ledger.states import TERMINAL

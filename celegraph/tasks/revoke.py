@@ -7,7 +7,7 @@ from typing import Any
 
 from celegraph.errors import RunMoved, RunNotFound
 from celegraph.ledger import runs
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.installation import find
 from celegraph.tasks.ring import RESUME, START
 

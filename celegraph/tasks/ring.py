@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from celegraph.ledger import runs
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import wake
 from celegraph.tasks import queues
 from celegraph.tasks.broker import hang_up

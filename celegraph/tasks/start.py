@@ -12,7 +12,7 @@ from celegraph.config import parse_duration
 from celegraph.errors import ConfigError, InvalidValue, TaskOptionRefused
 from celegraph.ledger import runs
 from celegraph.ledger.borrow import borrowed
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import Admission
 from celegraph.ledger.values import check_json, check_note, check_run_id, check_span, check_stored_json
 from celegraph.tasks import transactions

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from celegraph.config import Config
 from celegraph.ledger.borrow import borrowed
-from celegraph.ledger.connect import AnyConn, ledger
+from celegraph.ledger.connect import AnyConn
+from celegraph.ledger.pool import ledger
 
 Act = Callable[[], object]
 

@@ -15,8 +15,8 @@ from celery.utils.text import str_to_list
 
 from celegraph.beat_schedule import DISPATCH, RECONCILE, RECONCILE_EVERY
 from celegraph.errors import CelegraphError
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.db_errors import in_log
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import last_tick
 from celegraph.tasks import drain, periodic, queues, revoke, watchdog
 from celegraph.tasks.fitness import check_worker

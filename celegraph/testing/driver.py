@@ -16,9 +16,10 @@ from celegraph.config import parse_duration
 from celegraph.ledger import approvals, runs
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import decode_result
-from celegraph.ledger.connect import Conn, ledger
+from celegraph.ledger.connect import Conn
 from celegraph.ledger.effects import effects_of
 from celegraph.ledger.for_tests import pass_time
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import Event, Run
 from celegraph.ledger.sweep import wake
 from celegraph.tasks.decide import decide

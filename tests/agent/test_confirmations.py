@@ -9,7 +9,7 @@ import pytest
 from celegraph import EffectCall, confirm_effect, effect, fail_effect, resolve_effect
 from celegraph.errors import EffectFailed, EffectNotFound, LedgerError, NotResolvable
 from celegraph.ledger import effects
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.installation import using
 from celegraph.testing.driver import Driven, Driver
 from tests.support.driving import connection, event, kinds, taken_over

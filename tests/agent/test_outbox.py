@@ -24,8 +24,8 @@ from celegraph import ApprovalPolicy, EffectCall, Happened, Step, effect
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
 from celegraph.ledger import doubts, effects, outbox
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.doubts import Resolution
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.dispatch import dispatch
 from celegraph.tasks.slot import current_slot
 from celegraph.testing.driver import Driver

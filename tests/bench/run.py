@@ -24,7 +24,7 @@ from celegraph.agent.migrate import migrate
 from celegraph.agent.spec import Agent
 from celegraph.dev.servers import LocalServers
 from celegraph.ledger import runs
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.eager import drive_inline
 from celegraph.tasks.install import fit
 from celegraph.tasks.installation import using

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.testing.driver import Driven
 from tests.cli.conftest import CommandLine
 

@@ -97,7 +97,7 @@ def test_nothing_of_the_customer_is_printed(
 
 
 def test_arguments_in_an_event_stay_in_the_database(cli: CommandLine, drive: Driver, waiting: Driven) -> None:
-    from celegraph.ledger.connect import ledger
+    from celegraph.ledger.pool import ledger
     from celegraph.ledger.runs import record_event
 
     with ledger(waiting.installation.config) as conn:
@@ -110,7 +110,7 @@ def test_arguments_in_an_event_stay_in_the_database(cli: CommandLine, drive: Dri
 
 
 def test_a_trace_shows_advice_and_what_came_late(cli: CommandLine, waiting: Driven) -> None:
-    from celegraph.ledger.connect import ledger
+    from celegraph.ledger.pool import ledger
     from celegraph.ledger.runs import record_event
 
     with ledger(waiting.installation.config) as conn:

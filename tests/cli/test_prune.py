@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.testing.driver import Driven
 from tests.cli.conftest import CommandLine
 

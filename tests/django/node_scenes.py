@@ -10,8 +10,8 @@ import psycopg
 from django.db import connections
 
 import celegraph
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.for_tests import pass_time
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.eager import drive_inline
 from celegraph.tasks.installation import installation
 from tests.django.project.shop.models import Order

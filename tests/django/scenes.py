@@ -16,7 +16,7 @@ from django.db import connection, connections, transaction
 
 import celegraph
 from celegraph.errors import RunConflict
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.installation import installation
 from tests.django.project.shop.models import Order
 from tests.support.waiting import eventually

@@ -10,8 +10,8 @@ import pytest
 from celegraph import EffectCall, Happened, NotHappened, effect
 from celegraph.agent.declaration import Found
 from celegraph.config import Config
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.for_tests import pass_time
+from celegraph.ledger.pool import ledger
 from celegraph.testing.driver import Driver
 from tests.support.driving import sweep
 from tests.support.dying import die, process_dies

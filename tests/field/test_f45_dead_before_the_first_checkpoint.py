@@ -6,7 +6,7 @@ import pytest
 
 from celegraph.agent.saver import Saver
 from celegraph.config import load_config
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import sweep_once
 from celegraph.testing.driver import Driver
 from tests.support.driving import kinds

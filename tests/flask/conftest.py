@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from celery import _state
 
-from celegraph.ledger.connect import close_pools
+from celegraph.ledger.pool import close_pools
 from celegraph.tasks import installation, slot
 from tests.flask.shop import Shop, Visitor
 

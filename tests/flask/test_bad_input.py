@@ -352,7 +352,7 @@ def test_run_id_in_an_address_is_not_trusted(shop: Shop, ada: Visitor) -> None:
 
 
 def test_database_that_does_not_answer_is_said_so(shop: Shop, ada: Visitor, asked: Approval) -> None:
-    from celegraph.ledger.connect import close_pools
+    from celegraph.ledger.pool import close_pools
 
     close_pools()
     shop.installation.override(database_url="postgresql://nobody@127.0.0.1:1/none")

@@ -12,8 +12,8 @@ from werkzeug.test import TestResponse
 
 import celegraph
 from celegraph.contrib.web.pages import CONTENT_SECURITY_POLICY
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.for_tests import pass_time
+from celegraph.ledger.pool import ledger
 from celegraph.tasks.dispatch import dispatch
 from tests.flask.agents import NASTY
 from tests.flask.shop import Person, Shop, Visitor, run_path, words

@@ -11,8 +11,8 @@ import pytest
 from celegraph.agent.migrate import migrate
 from celegraph.config import load_config
 from celegraph.errors import SchemaMissing, SchemaOutOfDate, SchemaTooNew
-from celegraph.ledger.connect import ledger
 from celegraph.ledger.migrate import latest_version, migrations
+from celegraph.ledger.pool import ledger
 
 
 def test_f120_all_workers_run_set_up_at_once(empty_database_url: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from celegraph.ledger.connect import Conn, connect, ledger
+from celegraph.ledger.connect import Conn, connect
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import sweep_once
 from celegraph.testing.driver import Driven
 from tests.support.waiting import eventually

@@ -11,7 +11,7 @@ import celegraph
 from celegraph import EffectCall, ask_approval, effect
 from celegraph.config import load_config
 from celegraph.errors import EffectNotDone
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import sweep_once
 from celegraph.tasks.control import cancel_run, pause_run
 from celegraph.tasks.dispatch import dispatch

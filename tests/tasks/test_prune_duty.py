@@ -8,7 +8,7 @@ import pytest
 
 from celegraph.beat_schedule import PRUNE, beat_schedule
 from celegraph.config import load_config
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import last_tick
 from celegraph.tasks import periodic
 from celegraph.testing.driver import Driver

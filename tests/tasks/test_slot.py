@@ -8,7 +8,8 @@ import threading
 import psycopg
 import pytest
 
-from celegraph.ledger.connect import close_pools, pen_name
+from celegraph.ledger.connect import pen_name
+from celegraph.ledger.pool import close_pools
 from celegraph.tasks import hooks
 from celegraph.tasks.slot import NodeExecutor, close_current
 from celegraph.testing.database import Ledger

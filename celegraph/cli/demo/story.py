@@ -11,7 +11,7 @@ from celegraph.config import Config
 from celegraph.dev.mailbox import Delivery
 from celegraph.ledger import approvals, runs
 from celegraph.ledger.approvals import Approval
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import Event, Run
 
 

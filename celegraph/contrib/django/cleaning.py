@@ -9,7 +9,7 @@ from asgiref.sync import SyncToAsync
 from django.db import close_old_connections
 from django.db.backends.base.base import NO_DB_ALIAS
 
-from celegraph.ledger.connect import close_pools
+from celegraph.ledger.pool import close_pools
 
 
 def clean_node_thread() -> None:

@@ -15,7 +15,7 @@ from django.db.migrations.state import ModelState
 from celegraph.agent.migrate import migrate
 from celegraph.contrib.django.settings import ledger_alias, ledger_config
 from celegraph.errors import SchemaMissing
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 
 logger = logging.getLogger("celegraph")
 

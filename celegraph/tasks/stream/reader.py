@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from celegraph.ledger import runs
-from celegraph.ledger.connect import ledger
+from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import Event
 from celegraph.ledger.states import TERMINAL
 from celegraph.tasks.installation import Installation

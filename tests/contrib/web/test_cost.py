@@ -12,7 +12,7 @@ import pytest
 from celegraph.agent.migrate import migrate
 from celegraph.dev.home import Home
 from celegraph.dev.postgres import Postgres
-from celegraph.ledger.connect import close_pools
+from celegraph.ledger.pool import close_pools
 from tests.contrib.web.crowd import crowded, pages_of, request_of
 
 # Milliseconds of this process's own processor time; measured here: about 10.
