@@ -299,8 +299,8 @@ class ClockBehind(CelegraphError):
 
 
 class InheritedState(CelegraphError):
-    """A run that has never begun finds checkpoints under its id: somebody has deleted the row of an earlier
-    run, and gone on with them this one would skip what the earlier one has done and was allowed to do."""
+    """A run that has stored nothing finds checkpoints under its id: somebody has deleted the row of an
+    earlier run, and with them this one would skip what the earlier one has done and was allowed to do."""
 
 
 class AttemptOver(CelegraphError):

@@ -109,7 +109,7 @@ async def record(attempt: Attempt) -> None:
             {"node": node, "about": about, "text": text} for (node, about), text in attempt.advice.items()
         ]
         try:
-            await remarks.advice(attempt.pen, attempt.run_id, attempt.epoch, noticed)
+            await remarks.record_advice(attempt.pen, attempt.run_id, attempt.epoch, noticed)
         except Exception as error:
             # Only advice: whatever is wrong with the database, the settle that follows finds it too.
             logger.debug("advice not recorded", extra={"error": type(error).__name__})

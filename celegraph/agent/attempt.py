@@ -199,6 +199,7 @@ class Attempt:
         return future.result()
 
     async def _uncancelled(self, step: Coroutine[Any, Any, T]) -> T:
+        # Nobody else knows the task that this runs in.
         with self.pen.shelter():
             return await step
 

@@ -98,6 +98,7 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
     attempt = caller.attempt
     work = asyncio.current_task()
     assert work is not None
+    # Only here: once the author's function has run in this task, it may have cancelled it.
     with attempt.pen.shelter():
         prepared = await prepare(caller, decl, args, work)
     while not isinstance(prepared, Replay):
@@ -118,6 +119,5 @@ async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> A
                 raise
             prepared = await meet(prepared.request, row)
             continue
-        with attempt.pen.shelter():
-            return await conclude(prepared, call, value)
+        return await conclude(prepared, call, value)
     return prepared.result

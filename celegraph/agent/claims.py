@@ -1,5 +1,5 @@
-"""Who may call: an effect's claim, from a call that the graph wants to the right to make it or to what
-it came to.
+"""Claims: what becomes of a call that the graph wants.  It gets the right to be made, is given a recorded
+result, has its provider asked, or ends the attempt.
 
 Every step runs on the attempt's loop; nothing here calls the provider.
 """
@@ -88,7 +88,7 @@ async def meet(request: Request, row: Effect) -> Prepared:
     """A row is there: give back its result, try once more, or answer the doubt."""
     attempt = request.attempt
     if row.done:
-        await remarks.replay(attempt.pen, row, attempt.epoch)
+        await remarks.record_replay(attempt.pen, row, attempt.epoch)
         return Replay(decode_result(row.result))
     if row.status == "failed":
         if (row.error or {}).get("skipped"):
@@ -142,6 +142,7 @@ async def claim_again(granted: Granted) -> Prepared:
 
 
 async def after_lookup(lookup: Lookup, found: Found) -> Prepared:
+    """What a look-up's answer means: the act's result, a new claim, a question, or a later look."""
     attempt, row = lookup.request.attempt, lookup.row
     answer = answer_doubt(lookup.request.decl, row, found)
     match answer:

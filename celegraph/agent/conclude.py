@@ -47,7 +47,7 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
     """The call returned: record it before anybody sees the result."""
     attempt, key = granted.request.attempt, granted.request.reservation.key
     stored, problem = kept_result(value, attempt.config.max_value_bytes)
-    now = await record_or_keep(
+    written = await record_or_keep(
         attempt.pen,
         attempt.config,
         key,
@@ -57,8 +57,8 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
         ref=call.provider_ref,
         by="call",
     )
-    now = now or {"status": "sent", "result": stored, "provider_ref": call.provider_ref}
-    row = replace(granted.row, error=None, **now)
+    written = written or {"status": "sent", "result": stored, "provider_ref": call.provider_ref}
+    row = replace(granted.row, error=None, **written)
     attempt.effects.put(row)
     if problem is not None:
         raise problem

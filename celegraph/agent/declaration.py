@@ -1,4 +1,5 @@
-"""What `@effect` says of a function: how it is called, looked up, and judged when it fails."""
+"""What `@effect` says of a function: how it is called, looked up, and judged when it fails; and which effects
+this process has declared."""
 
 from __future__ import annotations
 
@@ -111,6 +112,7 @@ class Declaration:
 
 
 _declared: dict[str, Declaration] = {}
+_ambiguous: set[str] = set()
 
 
 def remember(declaration: Declaration) -> None:
@@ -120,9 +122,6 @@ def remember(declaration: Declaration) -> None:
         # Two test modules may use one name for different effects; the dispatcher refuses to guess.
         _ambiguous.add(declaration.tool)
     _declared[declaration.tool] = declaration
-
-
-_ambiguous: set[str] = set()
 
 
 def declared() -> dict[str, Declaration]:

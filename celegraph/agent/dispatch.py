@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,10 +17,10 @@ from celegraph.agent.failures import describe
 from celegraph.agent.identify import call_timeout
 from celegraph.agent.lookups import body_of, call_of, look_up_async
 from celegraph.agent.not_done import is_not_done
-from celegraph.agent.policy import ApprovalPolicy
+from celegraph.agent.policy import PolicyOf
 from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
-from celegraph.ledger import effects, outbox
+from celegraph.ledger import doubts, effects, outbox
 from celegraph.ledger.db_errors import in_log, is_lost
 from celegraph.ledger.effects import Effect
 from celegraph.ledger.pen import Pen
@@ -41,9 +41,6 @@ class DispatchReport:
     def counts(self) -> dict[str, int]:
         """For logs and the tick."""
         return {"sent": self.sent, "failed": self.failed, "doubtful": self.doubtful}
-
-
-PolicyOf = Callable[[str | None], ApprovalPolicy]
 
 
 async def dispatch_once(
@@ -193,7 +190,7 @@ async def _doubt(
             await _give_up(pen, row, report)
             return
         case "ask" if not decl.unattended:
-            await outbox.ask(pen, row.run_id, doubt_question(row, policy_of(row.agent), row.agent))
+            await doubts.ask(pen, row.run_id, doubt_question(row, policy_of(row.agent), row.agent))
             await outbox.try_later(pen, row, "pending", _LONGEST_PAUSE)
         case _:
             horizon = config.call_window + call_timeout(config, decl)

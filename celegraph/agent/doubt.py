@@ -15,7 +15,7 @@ from celegraph.ledger.effects import Effect
 from celegraph.ledger.outcomes import Sleeping, Waiting
 
 # A look-up that cannot tell is repeated for this long past the horizon before a person is asked.
-_LOOK_UP_FOR = timedelta(minutes=10)
+LOOK_UP_FOR = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,6 @@ def answer_doubt(decl: Declaration, row: Effect, found: Found | None = None) -> 
     return "ask"
 
 
-def asks_for_ended(decl: Declaration | None, row: Effect) -> bool:
-    """A person is asked now about what an ended run has left; `decl`: None where the tool is not known.
-
-    While a look-up here or in another worker may still tell, nobody is asked.
-    """
-    return (decl is not None and decl.lookup is None) or _unknown(row) == "ask"
-
-
 def _remaining(row: Effect) -> float:
     return row.doubt_in_s or 0.0
 
@@ -90,6 +82,6 @@ def _retry(decl: Declaration, row: Effect) -> Answer:
 
 def _unknown(row: Effect) -> Answer:
     waited = -_remaining(row)
-    if waited > _LOOK_UP_FOR.total_seconds():
+    if waited > LOOK_UP_FOR.total_seconds():
         return "ask"
     return Stop.sleep(min(60.0, max(1.0, waited)), "the look-up could not tell yet")

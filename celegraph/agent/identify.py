@@ -75,7 +75,7 @@ async def _drift(
     named = caller.slot is not None or caller.tool_call is not None
     policy = decl.on_drift or ("keep" if named else "ask")
     if policy == "fail":
-        await remarks.drift(attempt.pen, recorded, attempt.epoch, "fail", encode_result(args))
+        await remarks.record_drift(attempt.pen, recorded, attempt.epoch, "fail", encode_result(args))
         raise EffectDrift(decl.tool, recorded.idempotency_key)
     if policy == "ask":
         answer = answered_drift(attempt, recorded, hashed)
@@ -83,7 +83,7 @@ async def _drift(
             raise await attempt.stop(ask_about_drift(attempt, recorded, encode_result(args), hashed))
         if answer == "perform":
             return attempt.slots(caller.place.execution, caller.step, decl.tool).beside(hashed)
-    await remarks.drift(attempt.pen, recorded, attempt.epoch, "keep", encode_result(args))
+    await remarks.record_drift(attempt.pen, recorded, attempt.epoch, "keep", encode_result(args))
     return found
 
 

@@ -6,7 +6,7 @@ nothing of it lives in a process.  Light on purpose: web processes read this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -211,3 +211,7 @@ def approval_policy(values: Mapping[str, Any]) -> ApprovalPolicy:
         first = error.errors()[0]
         where = ".".join(str(part) for part in ("approval", *first["loc"]))
         raise ConfigError(f"celegraph: option {where!r}: {first['msg']}") from error
+
+
+# An agent's policy by its name; the app's for one that is not installed any more.
+PolicyOf = Callable[[str | None], ApprovalPolicy]

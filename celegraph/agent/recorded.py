@@ -102,7 +102,7 @@ class _Reading:
         """The stored result, counted as spared."""
         attempt = self._caller.attempt
         value = self._decode(row.result)
-        await remarks.replay(attempt.pen, row, attempt.epoch, _tokens(value))
+        await remarks.record_replay(attempt.pen, row, attempt.epoch, _tokens(value))
         return value
 
     async def keep(self, value: Any) -> Any:

@@ -111,10 +111,10 @@ class Saver(ReadingSaver):
         if not namespace and "checkpoint_id" not in config["configurable"]:
             if found is not None and self.fresh[0] and not self.touched[0]:
                 raise InheritedState(
-                    f"run {config['configurable']['thread_id']!r} has never begun, and there are checkpoints"
-                    " under its id: the row of an earlier run was deleted without them. Take another run_id,"
-                    " or delete what has this thread_id from checkpoints, checkpoint_writes and"
-                    " checkpoint_blobs before the run is tried again"
+                    f"run {config['configurable']['thread_id']!r} has stored nothing yet, and there are"
+                    " checkpoints under its id: the row of an earlier run was deleted without them. Take"
+                    " another run_id, or delete what has this thread_id from checkpoints, checkpoint_writes"
+                    " and checkpoint_blobs before the run is tried again"
                 )
             self.head[0] = found
         return found

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from celegraph.errors import ApprovalNotFound
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.pen import Pen
-from celegraph.ledger.plain import sought
+from celegraph.ledger.plain import sought, sought_if
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
 from celegraph.ledger.values import check_note, check_person
@@ -66,7 +66,7 @@ class Approval:
 
     @property
     def run_has_ended(self) -> bool:
-        """Nothing follows from an answer any more; a doubt is asked about all the same."""
+        """An answer is recorded; it matters only to a retry, if the run has failed."""
         return self.run_status in TERMINAL
 
     @property
@@ -98,7 +98,7 @@ def list_approvals(
     conn: Conn, *, status: str | None = "open", run_id: str | None = None, limit: int = 100
 ) -> list[Approval]:
     """Questions of one status (None: all), oldest first."""
-    params = {"status": status and sought(status), "run_id": run_id and sought(run_id), "limit": limit}
+    params = {"status": sought_if(status), "run_id": sought_if(run_id), "limit": limit}
     rows = conn.execute(Q.list, params).fetchall()
     return [Approval.from_row(row) for row in rows]
 

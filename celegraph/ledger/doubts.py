@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, kept_ref
+from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
@@ -38,14 +40,21 @@ class Resolution:
 
 
 async def resting(pen: Pen, tools: list[str], limit: int) -> list[Effect]:
-    """Calls in doubt, past their horizon, of runs that rest."""
+    """Calls in doubt, past their horizon, of runs that rest; each goes to the end of the line."""
     rows = await pen.fetch(Q.resting, {"tools": tools, "limit": limit})
     return [Effect.from_row(row) for row in rows]
 
 
-async def unasked(pen: Pen, limit: int) -> list[Effect]:
-    """Calls in doubt, past their horizon, that an ended run has left and nobody was asked about."""
-    return [Effect.from_row(row) for row in await pen.fetch(Q.unasked, {"limit": limit})]
+async def unasked(
+    pen: Pen, *, unaided: list[str], looked_up: list[str], look_up_for: timedelta, limit: int
+) -> list[Effect]:
+    """Calls in doubt, past their horizon, that ended runs have left and people shall be asked about now.
+
+    `unaided` and `looked_up`: the tools known here without and with a look-up; what may be looked up, here
+    or by a worker that knows the tool, is left to look-ups for `look_up_for` past its horizon.
+    """
+    params = {"unaided": unaided, "looked_up": looked_up, "look_up_for": look_up_for, "limit": limit}
+    return [Effect.from_row(row) for row in await pen.fetch(Q.unasked, params)]
 
 
 async def happened(pen: Pen, row: Effect, *, result: Any, ref: str | None) -> bool:
@@ -67,6 +76,24 @@ async def did_not_happen(pen: Pen, row: Effect) -> bool:
         attempts=row.attempts,
     )
     return await pen.fetch_one(Q.resolve, _resolve_params(row.idempotency_key, resolution)) is not None
+
+
+async def ask(pen: Pen, run_id: str, question: Ask) -> None:
+    """Open a question about a call in doubt outside of an attempt; once per call."""
+    params: dict[str, Any] = {
+        "approval_id": question.approval_id,
+        "run_id": run_id,
+        "ask": question.ask,
+        "prompt": question.prompt,
+        "tool": question.tool,
+        "args": Jsonb(question.args),
+        "args_hash": question.args_hash,
+        "key": question.idempotency_key,
+        "policy": Jsonb(question.policy),
+        "asked": Jsonb(question.asked),
+        **deadline_of(question),
+    }
+    await pen.fetch(Q.ask, params)
 
 
 def resolve(conn: AnyConn, key: str, resolution: Resolution) -> str | None:

@@ -11,7 +11,6 @@ from psycopg.types.json import Jsonb
 from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.effects import Effect, Reservation
-from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
@@ -76,24 +75,6 @@ async def try_later(pen: Pen, row: Effect, status: str, delay: timedelta | None)
     """Look at this intent again after `delay` if it still has this status; None makes it a dead letter."""
     params = {"key": row.idempotency_key, "attempts": row.attempts, "status": status, "delay": delay}
     await pen.fetch(Q.try_later, params)
-
-
-async def ask(pen: Pen, run_id: str, question: Ask) -> None:
-    """Open a question about a call in doubt outside of an attempt; once per call."""
-    params: dict[str, Any] = {
-        "approval_id": question.approval_id,
-        "run_id": run_id,
-        "ask": question.ask,
-        "prompt": question.prompt,
-        "tool": question.tool,
-        "args": Jsonb(question.args),
-        "args_hash": question.args_hash,
-        "key": question.idempotency_key,
-        "policy": Jsonb(question.policy),
-        "asked": Jsonb(question.asked),
-        **deadline_of(question),
-    }
-    await pen.fetch(Q.ask, params)
 
 
 def release_dead(conn: AnyConn, key: str, by: str) -> str:

@@ -121,6 +121,11 @@ def sought(identifier: object) -> str:
         return ""
 
 
+def sought_if(identifier: object | None) -> str | None:
+    """The same for a condition of a list; None is none."""
+    return None if identifier is None else sought(identifier)
+
+
 def check_int(number: int, path: str) -> int:
     """An integer whose digits every process is willing to print."""
     plain = int(number)

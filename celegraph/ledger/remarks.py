@@ -1,5 +1,5 @@
 """What a pass through the graph remarks about recorded calls: that they drifted, were given back, or stand
-where they would be plainer elsewhere.  Nothing is called and no call changes by it."""
+where they would be plainer elsewhere.  No call's outcome changes by it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from celegraph.ledger.queries import load
 Q = load("remarks")
 
 
-async def drift(pen: Pen, recorded: Effect, epoch: int, answer: str, now: Any) -> None:
+async def record_drift(pen: Pen, recorded: Effect, epoch: int, answer: str, now: Any) -> None:
     """A re-run reached a recorded call with other arguments, and this was the answer."""
     params = {
         "run_id": recorded.run_id,
@@ -29,12 +29,12 @@ async def drift(pen: Pen, recorded: Effect, epoch: int, answer: str, now: Any) -
     await pen.fetch(Q.drift, params)
 
 
-async def replay(pen: Pen, effect: Effect, epoch: int, saved: Mapping[str, Any] | None = None) -> None:
+async def record_replay(pen: Pen, effect: Effect, epoch: int, saved: Mapping[str, Any] | None = None) -> None:
     """A recorded result was given back instead of a second call; `saved`: what that spared."""
     params = {"epoch": epoch, "key": effect.idempotency_key, "saved": Jsonb(dict(saved or {}))}
     await pen.fetch(Q.replay, params)
 
 
-async def advice(pen: Pen, run_id: str, epoch: int, noticed: list[dict[str, str]]) -> None:
+async def record_advice(pen: Pen, run_id: str, epoch: int, noticed: list[dict[str, str]]) -> None:
     """Facts of kind "advice" ({node, about, text}); once per run, node and subject."""
     await pen.fetch(Q.advice, {"run_id": run_id, "epoch": epoch, "noticed": Jsonb(noticed)})

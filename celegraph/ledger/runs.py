@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from celegraph.errors import RunConflict, RunMoved, RunNotFound
 from celegraph.ledger.connect import AnyConn, Conn
 from celegraph.ledger.keys import lock_key
-from celegraph.ledger.plain import sought
+from celegraph.ledger.plain import sought, sought_if
 from celegraph.ledger.queries import load
 from celegraph.ledger.states import TERMINAL
 from celegraph.ledger.values import check_note, check_person
@@ -144,7 +144,7 @@ def list_runs(
     conn: Conn, *, status: str | None = None, agent: str | None = None, limit: int = 100
 ) -> list[Run]:
     """The newest runs first."""
-    params = {"status": status and sought(status), "agent": agent and sought(agent), "limit": limit}
+    params = {"status": sought_if(status), "agent": sought_if(agent), "limit": limit}
     rows = conn.execute(Q.list, params).fetchall()
     return [Run.from_row(row) for row in rows]
 

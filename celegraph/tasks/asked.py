@@ -56,14 +56,14 @@ def consequences(asked: Approval) -> list[Consequence]:
 
 def _on_answers(asked: Approval) -> list[Consequence]:
     tool = asked.tool
-    if asked.kind == "doubt" and asked.run_has_ended:
+    if asked.kind == "doubt" and asked.run_status == "failed":
         return [
-            Consequence("It happened", "It is recorded. The run has ended, and nothing follows."),
-            Consequence(
-                "It did not happen", f"It is recorded. {tool} is called again only if the run is retried."
-            ),
-            Consequence("Skip it", f"It is recorded. {tool} is not called, not by a retry either."),
+            Consequence("It happened", "It is recorded. A retry of the run gets the reference as result."),
+            Consequence("It did not happen", f"It is recorded. A retry of the run calls {tool} again."),
+            Consequence("Skip it", "It is recorded. A retry of the run is told that it was skipped."),
         ]
+    if asked.kind == "doubt" and asked.run_has_ended:
+        return [Consequence("Any answer", "It is recorded. The run has ended, and nothing follows.")]
     if asked.kind == "doubt":
         return [
             Consequence(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from celegraph.agent.dispatch import DispatchReport, dispatch_once
-from celegraph.agent.reconcile import reconcile_once
+from celegraph.agent.reconcile import ReconcileReport, reconcile_once
 from celegraph.ledger.db_errors import in_log
 from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import record_tick, wake
@@ -29,23 +29,20 @@ def dispatch(inst: Installation) -> DispatchReport:
     return report
 
 
-def reconcile(inst: Installation) -> int:
-    """Ask providers about calls in doubt whose runs rest, and people about those of ended runs; never calls.
-
-    Returns how many happened.
-    """
+def reconcile(inst: Installation) -> ReconcileReport:
+    """Ask providers about calls in doubt whose runs rest, people about those of ended runs; never calls."""
     _load_agents(inst)
     slot = current_slot(inst.config)
 
-    async def work(slot: Slot) -> list[str]:
+    async def work(slot: Slot) -> ReconcileReport:
         return await reconcile_once(await slot.ready_pen(), inst.config, inst.policy_for)
 
-    happened = slot.run(work(slot))
+    report = slot.run(work(slot))
     with ledger(inst.config) as conn:
-        ready = [run_id for run_id in dict.fromkeys(happened) if wake(conn, run_id)]
+        ready = [run_id for run_id in dict.fromkeys(report.woken) if wake(conn, run_id)]
     ring_ready(inst, ready, "found by a look-up")
-    _note(inst, "reconcile", {"happened": len(happened)})
-    return len(happened)
+    _note(inst, "reconcile", report.counts())
+    return report
 
 
 def _load_agents(inst: Installation) -> None:

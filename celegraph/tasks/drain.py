@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 _ENV = "CELEGRAPH_DRAIN_FILE"
-_PREFIX = "celegraph-drain-"
+_PREFIX = "celegraph-flag-"
 _SIGNALS = (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT)
 
 

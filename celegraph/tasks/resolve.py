@@ -30,7 +30,7 @@ def resolve_effect(
     result: Any = None,
     connection: object = None,
 ) -> Effect:
-    """A person's answer to "did it happen?"; the run goes on with it.
+    """A person's answer to "did it happen?"; the run goes on with it, unless it has ended.
 
     "happened": never called again, `result` (default: `ref`) is what the agent gets.  "did_not_happen":
     called again.  "skip": not called, the agent sees `EffectSkipped`.  Raises `NotResolvable`.  Joins

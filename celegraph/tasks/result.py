@@ -8,6 +8,7 @@ from typing import Any
 from celery.result import AsyncResult
 
 from celegraph.errors import RunFailed, RunNotFound
+from celegraph.ledger.plain import sought
 from celegraph.ledger.pool import ledger
 from celegraph.ledger.queries import load
 from celegraph.ledger.runs import Run, get_run
@@ -26,7 +27,7 @@ class RunResult(AsyncResult):  # type: ignore[type-arg]
 
     def _outcome(self) -> dict[str, Any]:
         with ledger(self._inst.config) as conn:
-            row = conn.execute(Q.outcome, {"run_id": self.id}).fetchone()
+            row = conn.execute(Q.outcome, {"run_id": sought(self.id)}).fetchone()
         if row is None:
             raise RunNotFound(self.id)
         return row

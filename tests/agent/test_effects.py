@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,7 +16,9 @@ import pytest
 
 import celegraph
 from celegraph import EffectCall, effect
+from celegraph.agent.attempt import attempt_here
 from celegraph.errors import AttemptOver, EffectMisuse, EffectOutsideRun
+from celegraph.ledger.effects import Effect
 from celegraph.testing.driver import Driver
 from tests.support.driving import kinds, taken_over
 from tests.support.dying import die, process_dies
@@ -369,3 +372,44 @@ def test_an_error_whose_message_no_database_takes_is_kept_without_the_bad_charac
     run = drive(chain(lambda state: pay()), {})
 
     assert [(e.status, e.error["message"]) for e in run.effects] == [("failed", "no such file: \ufffd\ufffd")]
+
+
+def test_a_call_that_has_its_own_task_cancelled_is_recorded_all_the_same(drive: Driver, log: Log) -> None:
+    @effect("pay")
+    async def pay(call: EffectCall) -> str:
+        log("act")
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+        return "receipt"
+
+    async def node(state: State) -> State:
+        try:
+            return {"seen": [await pay()]}
+        except asyncio.CancelledError:
+            return {"seen": ["cancelled"]}
+
+    run = drive(chain(node), {})
+
+    assert run.output["seen"] == ["cancelled"]
+    assert [(e.status, e.result) for e in run.effects] == [("sent", "receipt")]
+    assert log.lines == ["act"]
+
+
+def test_what_is_known_of_a_claimed_call_is_what_the_database_has(drive: Driver) -> None:
+    known: list[Effect | None] = []
+    stored: list[Effect] = []
+
+    @effect("pay")
+    def pay(call: EffectCall, order: str) -> str:
+        attempt = attempt_here()
+        assert attempt is not None
+        known.extend(row for row in attempt.effects if row.idempotency_key == call.key)
+        stored.append(celegraph.get_effect(call.key))
+        return "receipt"
+
+    drive(chain(lambda state: {"seen": [pay("o-1")]}), {})
+
+    # What is measured anew by every reading, and only there.
+    plain = [replace(row, doubt_passed=None, doubt_in_s=None, age_s=None) for row in stored]
+    assert known == plain

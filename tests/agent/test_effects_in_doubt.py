@@ -498,8 +498,9 @@ def test_what_a_cancelled_run_has_left_in_doubt_is_put_to_a_person_once(
     run = ended_in_doubt(lonely_drive, log, "left", in_doubt="retry")
     assert run.approvals == []
 
-    assert reconcile(run.installation) == 0
-    assert reconcile(run.installation) == 0
+    asked = [reconcile(run.installation).asked for _ in range(2)]
+
+    assert asked == [1, 0]
 
     (question,) = run.approvals
     (act,) = run.effects
@@ -513,6 +514,7 @@ def test_what_a_cancelled_run_has_left_in_doubt_is_put_to_a_person_once(
 
 def test_before_the_horizon_nobody_is_asked_about_an_ended_runs_call(lonely_drive: Driver, log: Log) -> None:
     run = in_doubt(lonely_drive, log, "soon", cancelled="customer left")
+    assert run.status == "cancelled"
 
     reconcile(run.installation)
 
@@ -535,6 +537,47 @@ def test_a_look_up_settles_what_an_ended_run_has_left_and_nobody_is_asked(
     assert [e.status for e in run.effects] == [status]
     assert run.approvals == []
     assert (run.status, log.count("call 2")) == ("cancelled", 0)
+
+
+def test_a_look_ups_no_closes_the_question_about_what_an_ended_run_has_left(
+    lonely_drive: Driver, log: Log
+) -> None:
+    answers: list[Found] = [Unknown("down"), NotHappened()]
+
+    def lookup(call: EffectCall, order: str) -> Found:
+        return answers.pop(0)
+
+    run = ended_in_doubt(lonely_drive, log, "told-late", in_doubt="reconcile", lookup=lookup)
+    run.pass_time("30m")
+    reconcile(run.installation)
+    assert [a.status for a in run.approvals] == ["open"]
+
+    reconcile(run.installation)
+
+    assert [a.status for a in run.approvals] == ["rejected"]
+    assert [e.status for e in run.effects] == ["failed"]
+
+
+@pytest.mark.parametrize(("answer", "called"), [("happened", 1), ("did_not_happen", 2)])
+def test_the_answer_about_a_failed_runs_call_holds_when_it_is_retried(
+    lonely_drive: Driver, log: Log, answer: str, called: int
+) -> None:
+    run = ended_in_doubt(lonely_drive, log, f"retried-{answer}", acts_first=answer == "happened")
+    with connection(run) as conn:
+        # As if another branch had failed it; nothing of the product does this to a cancelled run.
+        conn.execute("UPDATE runs SET status = 'failed', cancel_requested_at = NULL, error = '{}'")
+    reconcile(run.installation)
+    (question,) = run.approvals
+
+    with using(run.installation):
+        celegraph.retry_run(run.run_id, by="anna")
+    run.resume()
+    assert (run.status, [a.approval_id for a in run.approvals]) == ("waiting", [question.approval_id])
+    run.resume([("answer", answer)])
+
+    assert run.status == "finished"
+    assert (log.count("call 1"), log.count("call 2")) == (1, called - 1)
+    assert distinct_acts(log) == 1
 
 
 def test_a_look_up_that_cannot_tell_leaves_an_ended_runs_doubt_to_a_person_after_a_while(

@@ -192,7 +192,7 @@ def test_a_doubt_of_an_ended_run_is_answered_and_nothing_goes_on(
     (question,), (act,) = doubt.approvals, doubt.effects
     cli("cancel", "run-3")
     assert (
-        "  It happened: It is recorded. The run has ended, and nothing follows.\n" in cli("approvals").stdout
+        "  Any answer: It is recorded. The run has ended, and nothing follows.\n" in cli("approvals").stdout
     )
 
     answer = ["happened"] if way == "resolve" else ["answer", "--value", '"happened"']

@@ -57,7 +57,7 @@ _FOUND = _both(
     "record of the look-up", either(ours("effects", "record_sent"), ours("doubts", "resolve")), key=True
 )
 _QUESTION = _both("question", ours("leases", "settle"))
-_QUESTION_ABOUT_INTENT = _both("question", ours("outbox", "ask"))
+_QUESTION_ABOUT_INTENT = _both("question", ours("doubts", "ask"))
 
 
 def _in_doubt(policy: Policy, *, intent: bool) -> list[tuple[Place, Place]]:

@@ -25,7 +25,6 @@ def test_children_share_no_connection_with_a_parent_that_used_the_ledger(
     hundred_runs(scene, options, processes)
 
 
-@pytest.mark.timeout(300)
 def test_children_share_no_encrypted_connection_either(
     database_url: str, broker_url: str, tmp_path: Path
 ) -> None:

@@ -39,6 +39,10 @@ INSERT INTO effects (idempotency_key, run_id, step, tool, slot, args_hash, args,
 SELECT 'cg-' || n, 'run-' || n, 'send@1', CASE WHEN n % 2 = 0 THEN 'mail' ELSE 'refund' END, '#1', '', '{{}}',
        CASE WHEN n % 2 = 0 THEN 'outbox' ELSE 'call' END, 'sent', CASE WHEN n % 2 = 0 THEN ledger_now() END
   FROM generate_series(1, {ROWS}) n;
+UPDATE effects
+   SET status = 'pending',
+       doubt_after = ledger_now() + make_interval(secs => substr(run_id, 5)::integer - 50000)
+ WHERE mode = 'call' AND substr(run_id, 5)::integer % 10 = 1;
 INSERT INTO runs (run_id, lock_key, agent, status, input, max_crashes, created_at, finished_at,
                   checkpoints_pruned_at, events_pruned_at)
 SELECT 'ended-' || n, n, 'agent-' || n % 1000, 'finished', '{{}}', 3, ledger_now(),
@@ -68,6 +72,13 @@ def conn(module_database_url: str) -> Iterator[Conn]:
 
 _OF_ONE_RUN: dict[str, object] = {"run_id": "ended-100", "resumable": True, "rows": 2000}
 
+_UNASKED: dict[str, object] = {
+    "unaided": ["mail"],
+    "looked_up": ["refund"],
+    "look_up_for": timedelta(minutes=10),
+    "limit": 10,
+}
+
 QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
     (
         "sweep",
@@ -89,7 +100,7 @@ QUERIES: list[tuple[str, str, str, dict[str, object]]] = [
     ("outbox", "doubtful", "effects_dispatching", {"tools": ["mail"], "horizons": "{}", "limit": 10}),
     ("sweep", "consume_ended", "approvals_unconsumed", {"limit": 10}),
     ("doubts", "resting", "effects_resting", {"tools": ["mail"], "limit": 10}),
-    ("doubts", "unasked", "effects_resting", {"limit": 10}),
+    ("doubts", "unasked", "effects_in_doubt", _UNASKED),
     ("approvals", "move_due", "approvals_acting", {"limit": 10}),
     ("prune", "due_checkpoints", "runs_checkpoints_to_prune", {"keep": timedelta(hours=1)}),
     ("prune", "due_events", "runs_events_to_prune", {"keep": timedelta(hours=1)}),

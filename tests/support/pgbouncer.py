@@ -91,7 +91,8 @@ class PgBouncer(LocalServer):
             "auth_type": "md5",
             "auth_file": str(self._directory / "users"),
             "pool_mode": self._mode,
-            # Two, so that two clients inside transactions get two backends.
+            # Two, so that two clients inside transactions get two backends; sessions need one each, and a
+            # worker with its children has up to thirty.
             "default_pool_size": "60" if self._mode == "session" else "2",
             "ignore_startup_parameters": "extra_float_digits",
         }

@@ -26,6 +26,7 @@ from celegraph.errors import (
 )
 from celegraph.tasks.install import fit
 from celegraph.tasks.installation import using
+from celegraph.tasks.result import RunResult
 
 TABLES = ("runs", "run_leases", "run_events", "effects", "approvals")
 
@@ -231,6 +232,7 @@ def test_without_install_the_error_shows_the_line_to_add(monkeypatch: pytest.Mon
         lambda i: celegraph.release_effect(i, by="anna"),
         lambda i: celegraph.decide(i, "approve", by="anna"),
         lambda i: list(celegraph.stream_run(i)),
+        lambda i: RunResult(i).status,
     ],
 )
 def test_what_does_not_exist_is_a_named_lookup_error(app: Celery, call: Any, identifier: Any) -> None:

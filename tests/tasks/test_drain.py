@@ -204,7 +204,7 @@ def test_the_next_worker_removes_a_killed_workers_flag_and_leaves_a_living_ones(
     scene: Scene, tmp_path: Path
 ) -> None:
     def flags() -> set[Path]:
-        return set(folder.glob("celegraph-drain-*"))
+        return set(folder.glob("celegraph-flag-*"))
 
     folder = tmp_path / "temporary"
     folder.mkdir()

@@ -180,8 +180,7 @@ class EffectAdmin(LedgerAdmin):
             "title": "Did it happen?",
             # As on the pages: what a person answers for must not hide anything.
             "questions": [
-                (effect, stored(effect.args, None, False).text)
-                for effect in self._of_agents(rows, request, "operate")
+                (effect, stored(effect.args).text) for effect in self._of_agents(rows, request, "operate")
             ],
             "opts": self.opts,
             "action_checkbox_name": ACTION_CHECKBOX_NAME,

@@ -35,7 +35,7 @@ def excerpt(value: object, longest: int = 2_000) -> Excerpt:
     return Excerpt(visible(text[:longest]), max(0, len(text) - longest))
 
 
-def stored(value: object, text: str | None, cut: bool) -> Excerpt:
+def stored(value: object, text: str | None = None, cut: bool = False) -> Excerpt:
     """A value in the ledger's encoding, or of one that is too long the beginning of its text."""
     if cut or value is None:
         return Excerpt(visible(text or ""), more=1 if cut else 0)

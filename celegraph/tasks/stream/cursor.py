@@ -83,4 +83,5 @@ def _checked(numbers: Sequence[object]) -> list[int]:
 
 
 def _mark(run_id: str) -> str:
+    # An id that no run can have is looked for all the same, and not found.
     return hashlib.sha256(run_id.encode(errors="backslashreplace")).hexdigest()[:8]

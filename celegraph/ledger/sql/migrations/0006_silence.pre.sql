@@ -1,6 +1,6 @@
--- Silence is an answer only of people who had time to give another.  A run that an outage has kept until after
--- an absolute deadline would be approved the moment it asks: such a question stays open instead, and is
--- brought up again until somebody answers.
+-- Silence says yes only for people who had time to say no.  A run that an outage has kept until after an
+-- absolute deadline would be approved the moment it asks: such a question stays open instead, and is brought
+-- up again until somebody answers.  Only a yes is held back; a no does nothing that could not be asked for again.
 CREATE OR REPLACE FUNCTION celegraph_asking() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     NEW.silence := celegraph_silence(NEW.kind, NEW.policy);

@@ -45,13 +45,32 @@ RETURNING e.*, true AS doubt_passed,
           (SELECT r.status IN ('finished', 'failed', 'cancelled') FROM runs r WHERE r.run_id = e.run_id) AS run_ended;
 
 -- name: unasked
--- Calls in doubt, past their horizon, of runs that have ended: no attempt will meet them and ask.
-SELECT e.*, true AS doubt_passed, extract(epoch FROM e.doubt_after - ledger_now())::double precision AS doubt_in_s,
-       true AS run_ended, r.agent
+-- Calls in doubt, past their horizon, of runs that have ended: no attempt will meet them and ask.  Of a tool
+-- that may be looked up, here or by a worker that knows it, only those of which no look-up has told anything
+-- for a while: `resting` has put its time on each that it has handed out.
+SELECT e.*, r.agent
   FROM effects e JOIN runs r USING (run_id)
  WHERE e.status = 'pending' AND e.mode = 'call' AND e.doubt_after <= ledger_now()
    AND r.status IN ('finished', 'failed', 'cancelled')
+   AND (e.tool = ANY(%(unaided)s)
+        OR (e.doubt_after <= ledger_now() - %(look_up_for)s::interval
+            AND (e.updated_at > e.doubt_after OR NOT e.tool = ANY(%(looked_up)s))))
    AND NOT EXISTS (SELECT FROM approvals a
                     WHERE a.run_id = e.run_id AND a.kind = 'doubt' AND a.idempotency_key = e.idempotency_key
                       AND a.ask = e.attempts)
  ORDER BY e.doubt_after LIMIT %(limit)s;
+
+-- name: ask
+-- The question about a call in doubt of which no attempt asks: an intent's, whose run goes on meanwhile, or
+-- one that an ended run has left.
+WITH asked AS (
+    INSERT INTO approvals (approval_id, run_id, kind, ask, prompt, tool, args, args_hash, idempotency_key,
+                           policy, asked, deadline_at)
+    VALUES (%(approval_id)s, %(run_id)s, 'doubt', %(ask)s, %(prompt)s, %(tool)s, %(args)s::jsonb, %(args_hash)s, %(key)s,
+            %(policy)s::jsonb, %(asked)s::jsonb,
+            coalesce(%(deadline_at)s::timestamptz, ledger_now() + make_interval(secs => %(deadline_s)s)))
+    ON CONFLICT DO NOTHING
+    RETURNING approval_id, run_id, tool
+)
+INSERT INTO run_events (run_id, kind, data)
+SELECT run_id, 'asked', jsonb_build_object('approval_id', approval_id, 'tool', tool) FROM asked;

@@ -96,18 +96,3 @@ WITH effect AS (
     SELECT run_id, 'effect released', jsonb_build_object('key', idempotency_key, 'tool', tool, 'by', %(by)s::text) FROM effect
 )
 SELECT run_id FROM effect;
-
--- name: ask
--- The question about a call in doubt of which no attempt asks: an intent's, whose run goes on meanwhile, or
--- one that an ended run has left.
-WITH asked AS (
-    INSERT INTO approvals (approval_id, run_id, kind, ask, prompt, tool, args, args_hash, idempotency_key,
-                           policy, asked, deadline_at)
-    VALUES (%(approval_id)s, %(run_id)s, 'doubt', %(ask)s, %(prompt)s, %(tool)s, %(args)s::jsonb, %(args_hash)s, %(key)s,
-            %(policy)s::jsonb, %(asked)s::jsonb,
-            coalesce(%(deadline_at)s::timestamptz, ledger_now() + make_interval(secs => %(deadline_s)s)))
-    ON CONFLICT DO NOTHING
-    RETURNING approval_id, run_id, tool
-)
-INSERT INTO run_events (run_id, kind, data)
-SELECT run_id, 'asked', jsonb_build_object('approval_id', approval_id, 'tool', tool) FROM asked;
