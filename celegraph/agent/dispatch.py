@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from celegraph.agent.attempt import boot_time
 from celegraph.agent.conclude import kept_result, record_or_keep
 from celegraph.agent.declaration import Declaration, EffectCall, NotHappened, declared
 from celegraph.agent.doubt import Replay, Stop, answer_doubt
-from celegraph.agent.failures import describe
+from celegraph.agent.failures import describe, is_the_codes_own
 from celegraph.agent.identify import call_timeout
 from celegraph.agent.lookups import body_of, call_of, look_up_async
 from celegraph.agent.not_done import is_not_done
@@ -50,18 +50,24 @@ async def dispatch_once(
     *,
     known: Mapping[str, Declaration] | None = None,
     limit: int = 50,
+    enough: Callable[[], bool] = lambda: False,
 ) -> DispatchReport:
     """Perform up to `limit` released intents of `known` tools (default: all that this process has
     declared).  Safe to run many times at once.
 
-    `policy_of`: an agent's policy, for the questions about its doubts.
+    `policy_of`: an agent's policy, for the questions about its doubts.  `enough`: asked before each call
+    whether to leave the rest to the next tick.
     """
     known = declared() if known is None else known
     report = DispatchReport()
     horizons = {tool: config.call_window + call_timeout(config, d) for tool, d in known.items()}
     for row in await outbox.doubtful(pen, horizons, limit):
+        if enough():
+            return report
         await _apart(pen, row, report, _doubt(pen, config, known[row.tool], row, report, policy_of))
     for _ in range(limit):
+        if enough():
+            break
         until = _call_until(config)
         claimed = await outbox.claim_next(pen, "dispatcher", horizons)
         if claimed is None:
@@ -99,7 +105,9 @@ async def _perform(
     except _TooLate:
         await _missed(pen, row, report)
         return
-    except Exception as error:
+    except BaseException as error:
+        if not is_the_codes_own(error):
+            raise
         await _failed(pen, decl, row, error, report)
         return
     stored, problem = kept_result(value, config.max_value_bytes)
@@ -127,7 +135,8 @@ async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timed
         return await asyncio.to_thread(in_thread)
     _check_window(until)
     async with asyncio.timeout(limit.total_seconds()):
-        return await decl.function(call, **args)
+        # A task of its own: what the function does to it does not end the dispatcher.
+        return await asyncio.ensure_future(decl.function(call, **args))
 
 
 def _check_window(until: float) -> None:
@@ -148,7 +157,9 @@ async def _missed(pen: Pen, row: Effect, report: DispatchReport) -> None:
         report.failed += 1
 
 
-async def _failed(pen: Pen, decl: Declaration, row: Effect, error: Exception, report: DispatchReport) -> None:
+async def _failed(
+    pen: Pen, decl: Declaration, row: Effect, error: BaseException, report: DispatchReport
+) -> None:
     facts = describe(error)
     if is_not_done(decl, error) and not row.earlier_doubt:
         await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)

@@ -110,6 +110,14 @@ def classify(error: BaseException, retry: RetryPolicy, *, own_connection_lost: b
     return Permanent()
 
 
+def is_the_codes_own(error: BaseException) -> bool:
+    """The host's code has failed, also by a cancellation of its own making: nobody cancels this task."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or not task.cancelling()
+    return isinstance(error, Exception)
+
+
 def describe(error: BaseException) -> dict[str, Any]:
     """What the run row keeps of an error: type, message, the last frames.  No arguments, no locals."""
     frames = traceback.extract_tb(error.__traceback__)[-8:]

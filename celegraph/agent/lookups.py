@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from celegraph.agent.declaration import Declaration, EffectCall, Found, Unknown
+from celegraph.agent.failures import is_the_codes_own
 from celegraph.errors import EffectMisuse
 from celegraph.ledger.canonical import decode_result
 from celegraph.ledger.effects import Effect
@@ -53,10 +54,12 @@ async def look_up_async(decl: Declaration, row: Effect, within: timedelta) -> Fo
         async with asyncio.timeout(within.total_seconds()):
             if not inspect.iscoroutinefunction(lookup):
                 return await asyncio.to_thread(look_up, decl, row)
-            found = await lookup(call_of(row), **body_of(row))
+            found = await asyncio.ensure_future(lookup(call_of(row), **body_of(row)))
     except EffectMisuse:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not is_the_codes_own(error):
+            raise
         return Unknown(type(error).__name__)
     return _checked(decl, found)
 

@@ -5,6 +5,7 @@ Nothing is ever called.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 
@@ -49,8 +50,11 @@ async def reconcile_once(
     known = declared()
     looked_up = [tool for tool, decl in known.items() if decl.lookup is not None]
     report = ReconcileReport()
-    for row in await doubts.resting(pen, looked_up, limit):
-        await _look_up(pen, config, known[row.tool], row, report)
+    # Side by side: one provider that hangs keeps the others' answers from nobody, and the slot no longer than
+    # one look-up may take.
+    async with asyncio.TaskGroup() as asking:
+        for row in await doubts.resting(pen, looked_up, limit):
+            asking.create_task(_look_up(pen, config, known[row.tool], row, report))
     unaided = [tool for tool in known if tool not in looked_up]
     left = await doubts.unasked(
         pen, unaided=unaided, looked_up=looked_up, look_up_for=LOOK_UP_FOR, limit=limit

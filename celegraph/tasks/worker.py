@@ -18,7 +18,7 @@ from celegraph.errors import CelegraphError
 from celegraph.ledger.db_errors import in_log
 from celegraph.ledger.pool import ledger
 from celegraph.ledger.sweep import last_tick
-from celegraph.tasks import drain, periodic, queues, revoke, watchdog
+from celegraph.tasks import drain, periodic, queues, revoke, turns, watchdog
 from celegraph.tasks.fitness import check_worker
 from celegraph.tasks.installation import Installation, find
 from celegraph.tasks.quiet import quieten
@@ -92,6 +92,7 @@ def _init(sender: Any, **_: Any) -> None:
     else:
         queues.consume(inst, without=_command_line.excluded)
     drain.prepare()
+    turns.prepare(sender.concurrency)
     watchdog.in_main()
 
 

@@ -19,6 +19,7 @@ from typing import NoReturn, Self
 
 from celegraph.dev.errors import ServerFailed
 from celegraph.dev.home import Home
+from celegraph.dev.kept import KeptProcess
 from celegraph.dev.server import free_port
 from celegraph.dev.servers import LocalServers
 from celegraph.dev.stage import LocalStage
@@ -78,14 +79,14 @@ class Stage(LocalStage):
         self._payments_port = free_port()
         words = ["-m", "examples.payments.provider", "--port", str(self._payments_port)]
         self.start("provider", [*words, "--log", str(self.payments_log)])
-        _await_port(self._payments_port)
+        _await_port(self.processes["provider"], self._payments_port)
         for command in self.shop.prepare:
             self._run(command)
         self._start_workers()
         self.start("web", [word.replace("{port}", str(self._port)) for word in self.shop.web])
         for name in ("worker", "control"):
             self.processes[name].await_log(" ready.")
-        _await_port(self._port)
+        _await_port(self.processes["web"], self._port)
 
     def _start_workers(self) -> None:
         for name, queues, slots in (("worker", "celery,celegraph", 2), ("control", "celegraph.control", 1)):
@@ -179,13 +180,13 @@ def _free(wanted: int) -> int:
     return wanted
 
 
-def _await_port(port: int) -> None:
+def _await_port(process: KeptProcess, port: int) -> None:
     give_up = time.monotonic() + 120
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
         except OSError:
-            if time.monotonic() > give_up:
-                raise ServerFailed("server", f"nobody listens on port {port}") from None
+            if process.pid is None or time.monotonic() > give_up:
+                raise ServerFailed(process.name, f"it does not listen on {port}", process.tail()) from None
             time.sleep(0.02)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -609,3 +611,54 @@ def test_a_worker_that_does_not_know_the_effect_leaves_the_others_time_to_look_i
     reconcile(run.installation)
 
     assert [a.kind for a in run.approvals] == ["doubt"]
+
+
+# -- look-ups that go wrong ------------------------------------------------------------------------
+
+
+def test_look_ups_are_asked_side_by_side(lonely_drive: Driver, tmp_path: Path) -> None:
+    both = threading.Barrier(2, timeout=20)
+
+    def lookup(call: EffectCall, order: str) -> Found:
+        both.wait()  # passed only while the other is being asked, too
+        return Happened("found")
+
+    runs = [
+        ended_in_doubt(lonely_drive, Log(tmp_path / name), name, in_doubt="reconcile", lookup=lookup)
+        for name in ("left", "right")
+    ]
+
+    assert reconcile(runs[0].installation).happened == 2
+    assert [[e.status for e in run.effects] for run in runs] == [["sent"], ["sent"]]
+
+
+@pytest.mark.parametrize("whom", ["a task of its own", "itself"])
+def test_a_look_up_that_ends_in_a_cancellation_of_its_own_making_has_not_answered(
+    lonely_drive: Driver, log: Log, whom: str
+) -> None:
+    """A client whose background task is cancelled with its connection lets the error through."""
+
+    async def lookup(call: EffectCall, order: str) -> Found:
+        victim = asyncio.current_task() if whom == "itself" else asyncio.create_task(asyncio.sleep(3600))
+        assert victim is not None
+        victim.cancel()
+        await victim if whom != "itself" else await asyncio.sleep(0)
+        return Happened("never said")
+
+    @effect(f"wire to {whom}", in_doubt="reconcile", lookup=lookup)
+    async def wire(call: EffectCall, order: str) -> str:
+        log("act")
+        raise ConnectionResetError("after the act")
+
+    async def node(state: State) -> State:
+        return {"seen": [await wire("o-1")]}
+
+    run = lonely_drive(chain(node), {}, sleeps=False)
+    assert (run.status, [e.status for e in run.effects]) == ("ready", ["pending"])
+
+    run.pass_time("2m")
+    report = reconcile(run.installation)
+
+    assert (report.happened, report.did_not_happen) == (0, 0)
+    assert [e.status for e in run.effects] == ["pending"]
+    assert log.lines == ["act"]

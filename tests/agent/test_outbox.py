@@ -21,13 +21,14 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy
 
 from celegraph import ApprovalPolicy, EffectCall, Happened, Step, effect
+from celegraph.agent.dispatch import dispatch_once
 from celegraph.agent.saver import Saver
 from celegraph.agent.spec import Agent
 from celegraph.ledger import doubts, effects, outbox
 from celegraph.ledger.doubts import Resolution
 from celegraph.ledger.pool import ledger
 from celegraph.tasks.dispatch import dispatch
-from celegraph.tasks.slot import current_slot
+from celegraph.tasks.slot import Slot, current_slot
 from celegraph.testing.driver import Driver
 from tests.support.driving import connection, kinds, sweep, taken_over
 from tests.support.dying import die, process_dies
@@ -517,3 +518,53 @@ def test_an_intent_of_a_last_node_whose_values_are_all_untracked_is_released_wit
     assert run.status == "finished"
     assert _mails(log) == Counter(["both@example.org"])
     assert log.count("node") == (2 if death == "before its writes" else 1)
+
+
+@pytest.mark.parametrize("whom", ["a task of its own", "itself"])
+def test_an_intent_that_ends_in_a_cancellation_of_its_own_making_is_in_doubt(
+    lonely_drive: Driver, log: Log, whom: str
+) -> None:
+    """A client whose background task is cancelled with its connection lets the error through."""
+
+    @effect(f"cancelled mail to {whom}", in_doubt="retry")
+    async def mail(call: EffectCall, to: str) -> str:
+        log(f"call {call.attempt}")
+        if call.attempt == 1:
+            victim = asyncio.current_task() if whom == "itself" else asyncio.create_task(asyncio.sleep(3600))
+            assert victim is not None
+            victim.cancel()
+            await victim if whom != "itself" else await asyncio.sleep(0)
+        return "sent"
+
+    async def node(state: State) -> State:
+        return {"seen": [await mail.enqueue("ada@example.org")]}
+
+    run = lonely_drive(chain(node), {})
+
+    assert dispatch(run.installation).doubtful == 1
+    run.pass_time("2m")
+    assert dispatch(run.installation).sent == 1
+    assert log.lines == ["call 1", "call 2"]
+
+
+def test_a_dispatcher_that_is_to_stop_leaves_the_rest_to_the_next(lonely_drive: Driver, log: Log) -> None:
+    @effect("hurried mail")
+    def mail(call: EffectCall, to: str) -> str:
+        log(to)
+        return "sent"
+
+    def node(state: State) -> State:
+        return {"seen": [mail.enqueue(f"{name}@example.org") for name in ("ada", "bob", "cy")]}
+
+    run = lonely_drive(chain(node), {})
+
+    async def work(slot: Slot) -> int:
+        pen = await slot.ready_pen()
+        config, policy_of = run.installation.config, run.installation.policy_for
+        report = await dispatch_once(pen, config, policy_of, enough=lambda: len(log.lines) >= 2)
+        return report.sent
+
+    slot = current_slot(run.installation.config)
+    assert slot.run(work(slot)) == 2
+    assert dispatch(run.installation).sent == 1
+    assert len(log.lines) == 3
