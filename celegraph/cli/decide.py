@@ -20,7 +20,7 @@ def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
         return None
     try:
         return json.loads(value)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers and nestings that Python does not take
         quoted = json.dumps(value, ensure_ascii=False)
         raise click.BadParameter(f"{value!r} is not JSON ({error}); text needs quotes: '{quoted}'") from None
 

@@ -11,6 +11,7 @@ from typing import LiteralString
 import psycopg
 
 from celegraph.errors import PoolerRefused
+from celegraph.ledger.connect import KEEPALIVE
 
 _PID: LiteralString = "SELECT pg_backend_pid()"
 
@@ -27,8 +28,8 @@ def refuse_transaction_pooler(database_url: str) -> None:
     While B sits inside a transaction, A must neither share B's backend nor have changed its own.
     """
     with (
-        psycopg.connect(database_url, autocommit=True, prepare_threshold=None) as a,
-        psycopg.connect(database_url, autocommit=True, prepare_threshold=None) as b,
+        psycopg.connect(database_url, autocommit=True, prepare_threshold=None, **KEEPALIVE) as a,
+        psycopg.connect(database_url, autocommit=True, prepare_threshold=None, **KEEPALIVE) as b,
     ):
         before = _pid(a)
         with b.transaction():

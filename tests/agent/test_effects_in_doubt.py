@@ -13,7 +13,7 @@ import celegraph
 from celegraph import EffectCall, Happened, NotHappened, Unknown, effect
 from celegraph.agent.attempt import Attempt
 from celegraph.agent.declaration import Found
-from celegraph.errors import EffectNotDone, EffectSkipped, NotResolvable
+from celegraph.errors import EffectFailed, EffectNotDone, EffectSkipped, NotResolvable
 from celegraph.ledger.leases import Settled
 from celegraph.ledger.outcomes import Outcome, Waiting
 from celegraph.tasks import advance
@@ -611,6 +611,35 @@ def test_a_worker_that_does_not_know_the_effect_leaves_the_others_time_to_look_i
     reconcile(run.installation)
 
     assert [a.kind for a in run.approvals] == ["doubt"]
+
+
+def test_what_the_provider_refuses_for_good_is_not_called_again_whoever_said_no_before(
+    lonely_drive: Driver, log: Log
+) -> None:
+    @effect("pay, refused", in_doubt="reconcile", lookup=lambda call: NotHappened())
+    async def pay(call: EffectCall) -> str:
+        log(f"call {call.attempt}")
+        raise asyncio.CancelledError
+
+    async def node(state: State) -> State:
+        try:
+            return {"seen": [await pay()]}
+        except EffectFailed as failed:
+            return {"seen": [str(failed)]}
+
+    run = lonely_drive(chain(node), {}, sleeps=False)
+    assert (run.status, [e.status for e in run.effects]) == ("failed", ["pending"])
+    run.pass_time("2m")
+    assert reconcile(run.installation).did_not_happen == 1
+
+    with using(run.installation):
+        assert celegraph.fail_effect(run.effects[0].key, reason="card blocked").status == "failed"
+        assert celegraph.fail_effect(run.effects[0].key, reason="said twice").status == "failed"
+        celegraph.retry_run(run.run_id, by="anna")
+    run.resume()
+
+    assert "card blocked" in run.output["seen"][0]
+    assert log.lines == ["call 1"]
 
 
 # -- look-ups that go wrong ------------------------------------------------------------------------

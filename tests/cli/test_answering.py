@@ -120,6 +120,8 @@ def test_an_edit_binds_the_new_arguments(cli: CommandLine, asked: str, waiting: 
         (["edit", "--by", "a", "--args", "order=o-2"], "'order=o-2' is not JSON"),
         (["edit", "--by", "a", "--args", "[1]"], "must be a JSON object"),
         (["answer", "--by", "a", "--value", "yes"], "text needs quotes: '\"yes\"'"),
+        (["answer", "--by", "a", "--value", "[" * 20_000], "is not JSON"),
+        (["answer", "--by", "a", "--value", "9" * 5_000], "is not JSON"),
         (["approve"], "Missing option '--by'"),
         (["agree", "--by", "a"], "'agree' is not one of"),
         (

@@ -241,6 +241,16 @@ def test_what_does_not_exist_is_a_named_lookup_error(app: Celery, call: Any, ide
     assert isinstance(refused.value, CelegraphError)
 
 
+def test_a_listener_with_an_impossible_id_costs_the_others_nothing(app: Celery) -> None:
+    celegraph.start_run.delay("refund", {}, run_id="r-1")
+    with pytest.raises(LookupError):
+        next(iter(celegraph.stream_run("half a character \ud800")))
+
+    first = next(iter(celegraph.stream_run("r-1")))
+
+    assert first.kind == "event"  # not that the server of the chunks does not answer
+
+
 @pytest.mark.parametrize("what", ["nobody", "nul \0", "half a character \ud800"])
 def test_a_list_of_what_does_not_exist_is_empty(app: Celery, what: str) -> None:
     assert celegraph.list_runs(agent=what) == celegraph.list_runs(status=what) == []

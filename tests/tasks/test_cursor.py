@@ -60,6 +60,13 @@ def test_what_unpacks_to_very_much_is_refused() -> None:
         parse_cursor(bomb, "r")
 
 
+def test_what_nests_deeper_than_python_reads_is_refused() -> None:
+    nested = base64.urlsafe_b64encode(zlib.compress(b"[" * 2000 + b"]" * 2000)).decode()
+
+    with pytest.raises(CursorInvalid):
+        parse_cursor(nested, "r")
+
+
 def test_a_cursor_of_another_run_says_so() -> None:
     with pytest.raises(CursorInvalid, match="of another run"):
         parse_cursor(reached([1], (1, 1)).text("a"), "b")

@@ -54,7 +54,7 @@ def parse_cursor(text: str, run_id: str) -> Cursor:
     try:
         mark, *numbers = _unpacked(text)
         epoch, number, *steps = _checked(numbers)
-    except (ValueError, zlib.error) as error:
+    except (ValueError, RecursionError, zlib.error) as error:
         raise CursorInvalid(run_id, "is not a cursor") from error
     if mark != _mark(run_id):
         raise CursorInvalid(run_id, "is of another run")

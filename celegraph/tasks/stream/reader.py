@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from celegraph.errors import RunNotFound
 from celegraph.ledger import runs
+from celegraph.ledger.plain import sought
 from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import Event
 from celegraph.ledger.states import TERMINAL
@@ -47,6 +49,9 @@ class RunReader:
     """One listener's place in one run's stream.  Not for two threads at once."""
 
     def __init__(self, inst: Installation, run_id: str, after: str | None = None):
+        if not sought(run_id):
+            # Before the chunks' server is asked, which would take the client's error for its own.
+            raise RunNotFound(run_id)
         self.run_id = run_id
         self.status: str | None = None
         self.ended = False

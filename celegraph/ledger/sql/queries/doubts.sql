@@ -1,6 +1,7 @@
 -- name: resolve
 -- pending -> sent | failed by a person (or pending | sent | failed -> confirmed, pending -> failed by a
--- webhook: that it happened is believed at any time, that it did not only while nothing says it did).
+-- webhook: that it happened is believed at any time, that it did not only while nothing says it did).  What
+-- had failed and would be called again fails for good when the provider says that it will not happen.
 -- "It did not happen" is believed only past the horizon; until then a call may still be under way.
 -- The open question about this effect is closed in the same statement.
 WITH effect AS (
@@ -12,7 +13,9 @@ WITH effect AS (
            -- An intent that did not happen is tried again; every other answer ends its dispatch.
            next_try_at = CASE WHEN mode = 'outbox' AND %(again)s THEN ledger_now() END
      WHERE idempotency_key = %(key)s
-       AND (status = 'pending' OR (status IN ('sent', 'failed') AND %(status)s = 'confirmed'))
+       AND (status = 'pending' OR (status IN ('sent', 'failed') AND %(status)s = 'confirmed')
+            OR (status = 'failed' AND %(status)s = 'failed' AND %(certain)s
+                AND NOT coalesce((error ->> 'final')::boolean OR (error ->> 'skipped')::boolean, false)))
        AND (%(status)s <> 'failed' OR %(certain)s OR doubt_after <= ledger_now())
        -- An answer to a question is about the call that was asked about, not about a later one.
        AND (%(attempts)s::integer IS NULL OR attempts = %(attempts)s)
