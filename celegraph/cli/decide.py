@@ -14,6 +14,8 @@ from celegraph.cli.shown import instant, say, say_json
 from celegraph.ledger.values import clean_json
 from celegraph.tasks.decide import Decided
 
+_LONGEST_QUOTE = 200
+
 
 def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
     if value is None:
@@ -21,6 +23,7 @@ def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:  # also numbers and nestings that Python does not take
+        value = value if len(value) <= _LONGEST_QUOTE else f"{value[:_LONGEST_QUOTE]}…"
         quoted = json.dumps(value, ensure_ascii=False)
         raise click.BadParameter(f"{value!r} is not JSON ({error}); text needs quotes: '{quoted}'") from None
 
