@@ -6,6 +6,7 @@ leaves nothing behind.
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import socket
@@ -122,14 +123,18 @@ class Stage(LocalStage):
 
 
 def play(shop: Shop) -> NoReturn:
-    """Open the shop, say how to get in, and keep it open until Ctrl-C."""
+    """Open the shop, say how to get in, and keep it open until Ctrl-C.
+
+    SHOP_PORT in the environment is the web server's port (0: any) instead of the shop's own.
+    """
     # SIGINT too: a shell that starts us in the background has it ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     sys.stdout.write(f"opening the {shop.name}: PostgreSQL, Valkey, mail, payments, workers, beat, web ...\n")
     sys.stdout.flush()
     try:
-        with Stage(shop) as stage:
+        port = os.environ.get("SHOP_PORT")
+        with Stage(shop, port=None if port is None else int(port)) as stage:
             sys.stdout.write(_how_to_get_in(stage))
             sys.stdout.flush()
             _watch(stage)

@@ -15,7 +15,11 @@ pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.parametrize("shop", ["django_shop", "flask_shop"])
-def test_a_shop_opens_says_how_to_get_in_and_closes_without_a_trace(shop: str, end: signal.Signals) -> None:
+def test_a_shop_opens_says_how_to_get_in_and_closes_without_a_trace(
+    shop: str, end: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A port that no shop of somebody's uses meanwhile.
+    monkeypatch.setenv("SHOP_PORT", "0")
     with staged(module=f"examples.{shop}") as running:
         said = "\n".join(running.say_until("Ctrl-C closes the shop"))
         found = re.search(r"shop +(http://127\.0\.0\.1:\d+/)", said)
