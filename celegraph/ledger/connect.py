@@ -66,16 +66,19 @@ def pen_name(schema: str) -> str:
     return f"celegraph pen {hashlib.sha256(schema.encode()).hexdigest()[:8]}"
 
 
-def connect(config: Config, *, application: str = "celegraph") -> Conn:
-    """One autocommit connection of its own, search_path set.  The caller closes it."""
-    conn = psycopg.connect(
-        config.database_url,
-        autocommit=True,
-        row_factory=dict_row,
-        prepare_threshold=0,
-        application_name=application,
-        **KEEPALIVE,
-    )
+def as_application(name: str) -> dict[str, Any]:
+    """How every connection of our own is made, plain, pooled or awaited."""
+    return {"autocommit": True, "prepare_threshold": 0, "application_name": name, **KEEPALIVE}
+
+
+def set_up(conn: Conn, config: Config) -> None:
+    """What a fresh connection needs before its first statement."""
     exact_spans(conn.adapters)
     conn.execute(set_session(config.schema_name))
+
+
+def connect(config: Config, *, application: str = "celegraph") -> Conn:
+    """One autocommit connection of its own, search_path set.  The caller closes it."""
+    conn = psycopg.connect(config.database_url, row_factory=dict_row, **as_application(application))
+    set_up(conn, config)
     return conn

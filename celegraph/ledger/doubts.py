@@ -62,7 +62,7 @@ async def happened(pen: Pen, row: Effect, *, result: Any, ref: str | None) -> bo
     resolution = Resolution(
         status="sent", by="look-up", ref=ref, result=result, decision={"verb": "answer", "value": "happened"}
     )
-    return await pen.fetch_one(Q.resolve, _resolve_params(row.idempotency_key, resolution)) is not None
+    return await _told(pen, row, resolution)
 
 
 async def did_not_happen(pen: Pen, row: Effect) -> bool:
@@ -75,6 +75,10 @@ async def did_not_happen(pen: Pen, row: Effect) -> bool:
         decision={"verb": "answer", "value": "did_not_happen"},
         attempts=row.attempts,
     )
+    return await _told(pen, row, resolution)
+
+
+async def _told(pen: Pen, row: Effect, resolution: Resolution) -> bool:
     return await pen.fetch_one(Q.resolve, _resolve_params(row.idempotency_key, resolution)) is not None
 
 

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
 from celegraph.config import Config
-from celegraph.ledger.connect import KEEPALIVE, pen_name, set_session
+from celegraph.ledger.connect import as_application, pen_name, set_session
 from celegraph.ledger.spans import exact_spans
 
 # By SET after connecting, never by options=: PgBouncer refuses unknown start-up parameters.
@@ -44,12 +44,7 @@ class Pen:
     async def open(cls, config: Config) -> Pen:
         """Connect and set the session up.  psycopg.OperationalError when the server is not there."""
         conn = await AsyncConnection.connect(
-            config.database_url,
-            autocommit=True,
-            row_factory=dict_row,
-            prepare_threshold=0,
-            application_name=pen_name(config.schema_name),
-            **KEEPALIVE,
+            config.database_url, row_factory=dict_row, **as_application(pen_name(config.schema_name))
         )
         exact_spans(conn.adapters)
         await conn.execute(set_session(config.schema_name))

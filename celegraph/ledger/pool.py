@@ -16,11 +16,10 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from celegraph.config import Config
-from celegraph.ledger.connect import KEEPALIVE, Conn, connect, set_session
+from celegraph.ledger.connect import Conn, as_application, connect, set_up
 from celegraph.ledger.db_errors import as_ours
 from celegraph.ledger.migrate import check_schema
 from celegraph.ledger.pooler import refuse_transaction_pooler
-from celegraph.ledger.spans import exact_spans
 
 # Seconds that a request waits for a free connection before it asks whether the server is there at all.
 SOON = 1.0
@@ -38,20 +37,14 @@ class Pool:
         self._pool: ConnectionPool[Conn] = ConnectionPool(
             config.database_url,
             connection_class=psycopg.Connection[DictRow],
-            kwargs={
-                "autocommit": True,
-                "row_factory": dict_row,
-                "prepare_threshold": 0,
-                "application_name": "celegraph web",
-                **KEEPALIVE,
-            },
+            kwargs={"row_factory": dict_row, **as_application("celegraph web")},
             min_size=0,
             max_size=8,
             # The pauses between its tries double until it gives up, and nobody else may try meanwhile: with
             # the five minutes of the default, requests would fail for as long again as an outage has lasted.
             reconnect_timeout=PATIENCE,
             max_idle=timedelta(minutes=5).total_seconds(),
-            configure=self._configure,
+            configure=lambda conn: set_up(conn, config),
             # A round trip per use, and in return a restarted PostgreSQL costs no request an error.
             check=ConnectionPool.check_connection,
             open=True,
@@ -86,10 +79,6 @@ class Pool:
     def close(self) -> None:
         """Let go of all connections."""
         self._pool.close()
-
-    def _configure(self, conn: Conn) -> None:
-        exact_spans(conn.adapters)
-        conn.execute(set_session(self._config.schema_name))
 
     def _count(self, change: int) -> None:
         with self._lock:

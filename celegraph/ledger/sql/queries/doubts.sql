@@ -37,15 +37,15 @@ SELECT run_id FROM effect;
 -- Calls in doubt, past their horizon, of runs that nobody advances just now; the longest unasked first.
 -- Each goes to the end of the line, or a few that no look-up can ever tell would keep all others back.
 WITH due AS (
-    SELECT e.idempotency_key FROM effects e JOIN runs r USING (run_id)
+    SELECT e.idempotency_key, r.status IN ('finished', 'failed', 'cancelled') AS run_ended
+      FROM effects e JOIN runs r USING (run_id)
      WHERE e.status = 'pending' AND e.mode = 'call' AND e.doubt_after <= ledger_now()
        AND e.tool = ANY(%(tools)s) AND r.status <> 'running'
      ORDER BY e.updated_at LIMIT %(limit)s FOR UPDATE OF e SKIP LOCKED
 )
 UPDATE effects e SET updated_at = ledger_now()
   FROM due WHERE e.idempotency_key = due.idempotency_key
-RETURNING e.*, true AS doubt_passed,
-          (SELECT r.status IN ('finished', 'failed', 'cancelled') FROM runs r WHERE r.run_id = e.run_id) AS run_ended;
+RETURNING e.*, true AS doubt_passed, due.run_ended;
 
 -- name: unasked
 -- Calls in doubt, past their horizon, of runs that have ended: no attempt will meet them and ask.  Of a tool
