@@ -30,6 +30,7 @@ from celegraph.ledger.pool import ledger
 from celegraph.tasks.dispatch import dispatch
 from celegraph.tasks.slot import Slot, current_slot
 from celegraph.testing.driver import Driver
+from tests.support.cancelling import VICTIMS, cancelled
 from tests.support.driving import connection, kinds, sweep, taken_over
 from tests.support.dying import die, process_dies
 from tests.support.log import Log
@@ -520,7 +521,7 @@ def test_an_intent_of_a_last_node_whose_values_are_all_untracked_is_released_wit
     assert log.count("node") == (2 if death == "before its writes" else 1)
 
 
-@pytest.mark.parametrize("whom", ["a task of its own", "itself"])
+@pytest.mark.parametrize("whom", VICTIMS)
 def test_an_intent_that_ends_in_a_cancellation_of_its_own_making_is_in_doubt(
     lonely_drive: Driver, log: Log, whom: str
 ) -> None:
@@ -530,10 +531,7 @@ def test_an_intent_that_ends_in_a_cancellation_of_its_own_making_is_in_doubt(
     async def mail(call: EffectCall, to: str) -> str:
         log(f"call {call.attempt}")
         if call.attempt == 1:
-            victim = asyncio.current_task() if whom == "itself" else asyncio.create_task(asyncio.sleep(3600))
-            assert victim is not None
-            victim.cancel()
-            await victim if whom != "itself" else await asyncio.sleep(0)
+            await cancelled(whom)
         return "sent"
 
     async def node(state: State) -> State:
