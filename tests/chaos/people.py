@@ -152,11 +152,9 @@ class Person:
                 retry_run(str(row["run_id"]), by="person")
 
     def clear_up(self) -> None:
-        """When all is healthy again: failed runs are retried, quarantined ones released, doubts of runs
-        that are over answered."""
+        """When all is healthy again: failed runs are retried, quarantined ones released."""
         self.retry_failed()
         self._release()
-        self._answer_orphans()
 
     def _release(self) -> None:
         from celegraph import release_run
@@ -165,22 +163,6 @@ class Person:
         for row in rows:
             with contextlib.suppress(CelegraphError):
                 release_run(str(row["run_id"]), by="person")
-
-    def _answer_orphans(self) -> None:
-        """Calls in doubt of runs that are over: nobody goes on with them, but what happened is a fact."""
-        from celegraph import resolve_effect
-
-        rows = self._scene.conn.execute(
-            "SELECT idempotency_key AS key FROM effects JOIN runs USING (run_id)"
-            " WHERE effects.status = 'pending' AND effects.mode = 'call' AND runs.finished_at IS NOT NULL"
-        ).fetchall()
-        refs = self._refs() if rows else {}
-        for key in (str(row["key"]) for row in rows):
-            with contextlib.suppress(CelegraphError):
-                if key in refs:
-                    resolve_effect(key, "happened", ref=refs[key], by="person")
-                else:
-                    resolve_effect(key, "did_not_happen", by="person")
 
 
 def settled(scene: Scene, person: Person, *, within: float) -> bool:
