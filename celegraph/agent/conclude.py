@@ -127,8 +127,10 @@ async def conclude_error(granted: Granted, error: BaseException) -> Effect | Non
     shorten = decl.in_doubt == "retry"
     await effects.record_doubt(attempt.pen, r.key, granted.attempts, attempt.epoch, facts, over=shorten)
     row = await granted.request.read_again()
-    if not isinstance(error, Exception):
-        return None  # the process or the attempt is being torn down; the next attempt meets the doubt
+    if not isinstance(error, (Exception, asyncio.CancelledError)):
+        return None  # the process is being torn down; the next attempt meets the doubt
+    # Over: the attempt is torn down and has cancelled the call.  Else the cancellation is of the client's own
+    # making (of its background task, say), and as good as any error that proves nothing.
     attempt.check_open()
     if shorten and row.status == "pending":
         raise await attempt.stop(Stop.back_off(granted.attempts, type(error).__name__).outcome)

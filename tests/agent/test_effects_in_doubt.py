@@ -20,6 +20,7 @@ from celegraph.tasks.installation import using
 from celegraph.tasks.resolve import resolve_effect
 from celegraph.tasks.settle import settle
 from celegraph.testing.driver import Driver
+from tests.support.cancelling import VICTIMS, cancelled
 from tests.support.doubtful import distinct_acts, dying_payer, in_doubt
 from tests.support.driving import connection, kinds, sweep, taken_over
 from tests.support.dying import process_dies
@@ -70,6 +71,61 @@ def test_an_error_that_proves_nothing_is_a_doubt_and_retried_with_the_same_key(
     assert distinct_acts(log) == 1
     assert [(a.status, a.attempts) for a in run.effects] == [("sent", 3)]
     assert kinds(run).count("effect in doubt") == 2
+
+
+@pytest.mark.parametrize("whom", VICTIMS)
+def test_a_call_that_ends_in_a_cancellation_of_its_own_making_is_a_doubt_and_retried(
+    drive: Driver, log: Log, whom: str
+) -> None:
+    @effect("pay", in_doubt="retry")
+    async def pay(call: EffectCall) -> str:
+        log(f"act {call.key}")
+        if call.attempt == 1:
+            await cancelled(whom)
+        return "receipt"
+
+    async def node(state: State) -> State:
+        return {"seen": [await pay()]}
+
+    run = drive(chain(node), {})
+
+    assert run.output["seen"] == ["receipt"]
+    assert distinct_acts(log) == 1
+    assert [(a.status, a.attempts) for a in run.effects] == [("sent", 2)]
+    assert kinds(run).count("effect in doubt") == 1
+
+
+@pytest.mark.parametrize("whom", VICTIMS)
+def test_a_person_is_asked_about_a_call_that_has_cancelled_itself(
+    drive: Driver, log: Log, whom: str
+) -> None:
+    @effect("pay")
+    async def pay(call: EffectCall) -> None:
+        log("act")
+        await cancelled(whom)
+
+    async def node(state: State) -> State:
+        await pay()
+        return {}
+
+    run = drive(chain(node), {})
+
+    assert run.status == "waiting"
+    assert [a.kind for a in run.approvals] == ["doubt"]
+    assert log.lines == ["act"]
+
+
+def test_a_plain_call_whose_inner_loop_was_cancelled_is_a_doubt(drive: Driver, log: Log) -> None:
+    @effect("pay")
+    def pay(call: EffectCall) -> None:
+        log("act")
+        asyncio.run(cancelled("a task of its own"))
+
+    run = drive(chain(lambda state: pay()), {})
+
+    assert run.status == "waiting"
+    assert [a.kind for a in run.approvals] == ["doubt"]
+    assert log.lines == ["act"]
 
 
 def test_an_async_call_beyond_its_timeout_is_a_doubt(drive: Driver, log: Log) -> None:

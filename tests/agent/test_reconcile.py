@@ -152,14 +152,22 @@ def test_a_worker_that_does_not_know_the_effect_leaves_the_others_time_to_look_i
 def test_what_the_provider_refuses_for_good_is_not_called_again_whoever_said_no_before(
     lonely_drive: Driver, log: Log
 ) -> None:
-    @effect("pay, refused", in_doubt="reconcile", lookup=lambda call: NotHappened())
+    called = asyncio.Event()
+
+    @effect("pay, refused", in_doubt="reconcile", lookup=lambda call: NotHappened(), timeout=0.05)
     async def pay(call: EffectCall) -> str:
         log(f"call {call.attempt}")
-        raise asyncio.CancelledError
+        called.set()
+        await asyncio.sleep(3600)
+        return "receipt"
 
     async def node(state: State) -> State:
+        paying = asyncio.create_task(pay())
+        if not log.lines:
+            await called.wait()
+            raise ValueError("the node does not wait for its call")
         try:
-            return {"seen": [await pay()]}
+            return {"seen": [await paying]}
         except EffectFailed as failed:
             return {"seen": [str(failed)]}
 
