@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -58,7 +58,7 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
         by="call",
     )
     written = written or {"status": "sent", "result": stored, "provider_ref": call.provider_ref}
-    row = replace(granted.row, error=None, **written)
+    row = granted.row.now({"error": None, **written})
     attempt.effects.put(row)
     if problem is not None:
         raise problem

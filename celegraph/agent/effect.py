@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from celegraph.agent.bound import BoundEffect
+from celegraph.agent.calls import perform_async, perform_sync
 from celegraph.agent.declaration import (
     NOTICE,
     Declaration,
@@ -22,6 +23,7 @@ from celegraph.agent.declaration import (
     Verdict,
     remember,
 )
+from celegraph.agent.intents import enqueue_async, enqueue_sync
 from celegraph.config import parse_duration
 from celegraph.errors import EffectMisuse
 
@@ -131,16 +133,12 @@ def _wrap(declaration: Declaration) -> Callable[..., Any]:
     if declaration.is_async:
 
         async def call_async(*args: Any, **kwargs: Any) -> Any:
-            from celegraph.agent.calls import perform_async
-
             return await perform_async(declaration, declaration.arguments(args, kwargs))
 
         wrapper: Callable[..., Any] = call_async
     else:
 
         def call_sync(*args: Any, **kwargs: Any) -> Any:
-            from celegraph.agent.calls import perform_sync
-
             return perform_sync(declaration, declaration.arguments(args, kwargs))
 
         wrapper = call_sync
@@ -166,8 +164,6 @@ def _bind(declaration: Declaration, *args: Any, **kwargs: Any) -> BoundEffect[An
 
 
 def _in_slot(declaration: Declaration, name: str) -> Callable[..., Any]:
-    from celegraph.agent.calls import perform_async, perform_sync
-
     if not name or len(name) > 200:
         raise EffectMisuse(f"effect {declaration.tool!r}: a slot's name is 1 to 200 characters")
     perform: Callable[..., Any] = perform_async if declaration.is_async else perform_sync
@@ -175,7 +171,5 @@ def _in_slot(declaration: Declaration, name: str) -> Callable[..., Any]:
 
 
 def _enqueue(declaration: Declaration, *args: Any, **kwargs: Any) -> Any:
-    from celegraph.agent.intents import enqueue_async, enqueue_sync
-
     write = enqueue_async if declaration.is_async else enqueue_sync
     return write(declaration, declaration.arguments(args, kwargs))

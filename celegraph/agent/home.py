@@ -22,6 +22,7 @@ import langgraph
 from langgraph.runtime import ExecutionInfo
 
 from celegraph.agent.place import current_execution
+from celegraph.ledger.steady import SteadyTask
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,32 +40,32 @@ class _Birth:
     creator: weakref.ref[_Task] | None
     # Others of the same creator were alive beside it, once: then they race, also when it is the last one.
     crowded: bool = False
-    children: list[weakref.ref[_Task]] = field(default_factory=list)
+    children: list[weakref.ref[_NotedTask[Any]]] = field(default_factory=list)
 
 
-_births: weakref.WeakKeyDictionary[_Task, _Birth] = weakref.WeakKeyDictionary()
+class _NotedTask(SteadyTask[T]):
+    birth: _Birth
+
+
 _thread = threading.local()
 
 
 def task_factory(
     loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T], **kwargs: Any
 ) -> asyncio.Task[T]:
-    """asyncio's own tasks, with their birthplace noted."""
-    task = asyncio.Task(coro, loop=loop, **kwargs)
+    """Steady tasks, with their birthplace noted."""
+    task = _NotedTask(coro, loop=loop, **kwargs)
     creator, execution = _current_task(), current_execution()
-    birth = _births[task] = _Birth(execution, None if creator is None else weakref.ref(creator))
-    if creator is not None and execution is not None and not _is_langgraphs(coro):
-        _join_siblings(task, birth, creator)
+    task.birth = _Birth(execution, None if creator is None else weakref.ref(creator))
+    if isinstance(creator, _NotedTask) and execution is not None and not _is_langgraphs(coro):
+        _join_siblings(task, creator.birth)
     return task
 
 
-def _join_siblings(task: _Task, birth: _Birth, creator: _Task) -> None:
-    parent = _births.get(creator)
-    if parent is None:
-        return
+def _join_siblings(task: _NotedTask[Any], parent: _Birth) -> None:
     alive = [sibling for ref in parent.children if (sibling := ref()) is not None and not sibling.done()]
     for sibling in alive:
-        _births[sibling].crowded = birth.crowded = True
+        sibling.birth.crowded = task.birth.crowded = True
     parent.children = [weakref.ref(one) for one in (*alive, task)]
 
 
@@ -90,12 +91,11 @@ def at_home(info: ExecutionInfo) -> bool:
     """The caller is the node of this pass itself, so its calls come in the author's order."""
     task = _current_task() or getattr(_thread, "submitter", None)
     while task is not None:
-        birth = _births.get(task)
-        if birth is None or birth.execution is not info:
+        if not isinstance(task, _NotedTask) or task.birth.execution is not info:
             return True
-        if birth.crowded:
+        if task.birth.crowded:
             return False
-        task = birth.creator() if birth.creator is not None else None
+        task = task.birth.creator() if task.birth.creator is not None else None
     return False
 
 

@@ -31,6 +31,8 @@ from celegraph.ledger.plain import (
 )
 
 _MICROSECOND = timedelta(microseconds=1)
+_EXACT = 2**53 - 1
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def canonical_json(value: object, *, path: str = "args") -> bytes:
@@ -46,7 +48,7 @@ def canonical_json(value: object, *, path: str = "args") -> bytes:
 
 def stored_json(stored: Json) -> bytes:
     """A value that `encode_result` has made, as JSON: what its size is measured by."""
-    return json.dumps(stored, ensure_ascii=False, separators=(",", ":")).encode()
+    return _compact(stored).encode()
 
 
 def check_size(encoded: bytes, limit: int, path: str) -> None:
@@ -138,6 +140,8 @@ def _common_leaf(value: object, path: str) -> Json:
 
 def _identity_int(number: int) -> Json:
     """The float that JSON writes with the same digits, if there is one; else a tag."""
+    if -_EXACT <= number <= _EXACT:
+        return number  # every float is exact there, and rfc8785 writes both alike
     try:
         as_float = float(number)
     except OverflowError:

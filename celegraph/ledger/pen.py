@@ -7,8 +7,7 @@ goes through one asyncio lock, which LangGraph's saver shares.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -18,6 +17,7 @@ from psycopg.rows import DictRow, dict_row
 from celegraph.config import Config
 from celegraph.ledger.connect import as_application, pen_name, set_session
 from celegraph.ledger.spans import exact_spans
+from celegraph.ledger.steady import to_its_end
 
 # By SET after connecting, never by options=: PgBouncer refuses unknown start-up parameters.
 # client_connection_check_interval: a backend inside a query notices in half a second that its client
@@ -38,7 +38,7 @@ class Pen:
     def __init__(self, conn: AsyncConnection[DictRow]):
         self.conn = conn
         self.lock = asyncio.Lock()
-        self._sheltered: set[asyncio.Task[Any] | None] = set()
+        self._cur = conn.cursor()
 
     @classmethod
     async def open(cls, config: Config) -> Pen:
@@ -60,22 +60,9 @@ class Pen:
     async def fetch(self, query: bytes, params: Mapping[str, Any] | None = None) -> list[DictRow]:
         """All rows of one statement, its own transaction.
 
-        Shielded: a cancelled statement may have committed, so it is always seen to its end.
+        A cancelled statement may have committed, so it is always seen to its end.
         """
-        if asyncio.current_task() in self._sheltered:
-            return await self._fetch(query, params)
-        return await asyncio.shield(asyncio.ensure_future(self._fetch(query, params)))
-
-    @contextmanager
-    def shelter(self) -> Iterator[None]:
-        """For a caller who knows that nobody cancels the current task before its attempt ends: within it
-        statements need no task of their own, which costs a tenth of an effect's time."""
-        task = asyncio.current_task()
-        self._sheltered.add(task)
-        try:
-            yield
-        finally:
-            self._sheltered.discard(task)
+        return await to_its_end(self._fetch(query, params))
 
     async def fetch_one(self, query: bytes, params: Mapping[str, Any] | None = None) -> DictRow | None:
         """The first row of one statement, or None."""
@@ -84,7 +71,8 @@ class Pen:
 
     async def _fetch(self, query: bytes, params: Mapping[str, Any] | None) -> list[DictRow]:
         async with self.lock:
-            cur = await self.conn.execute(query, params)
+            cur = self._cur
+            await cur.execute(query, params)
             # Not `description`: it builds an object for every column.
             return await cur.fetchall() if cur.rownumber is not None else []
 

@@ -41,8 +41,11 @@ class Walk:
     key: Callable[[str], str] = lambda key: key
 
     def __call__(self, value: object, path: str, above: tuple[int, ...] = ()) -> Json:
-        inner = self.unfold(value, path)
-        if isinstance(inner, Mapping):
+        # Most values are of these very types; to look for more in them would take longer than all the rest.
+        inner = value if type(value) in (str, int, dict, list) else self.unfold(value, path)
+        if type(inner) is str:
+            return check_text(inner, path)
+        if isinstance(inner, (dict, Mapping)):
             below = _deeper(value, path, above)
             return {
                 self.key(check_key(key, path)): self(item, at_key(path, key), below)
@@ -95,11 +98,13 @@ def check_key(key: object, path: str) -> str:
             f"has the key {reprlib.repr(key)} of type {type(key).__name__}; JSON knows only text"
             " as a key, use str(key)",
         )
-    return check_text(key, at_key(path, key))
+    return key if _is_plain(key) else check_text(key, at_key(path, key))
 
 
 def check_text(text: str, path: str) -> str:
     """Text that UTF-8 and PostgreSQL can hold; subclasses come back as plain `str`."""
+    if _is_plain(text):
+        return text
     plain = str.__str__(text)
     if "\0" in plain:
         raise InvalidValue(path, "contains a NUL character, which PostgreSQL cannot store")
@@ -108,6 +113,10 @@ def check_text(text: str, path: str) -> str:
     except UnicodeEncodeError:
         raise InvalidValue(path, "contains half a character (a lone surrogate)") from None
     return plain
+
+
+def _is_plain(text: str) -> bool:
+    return type(text) is str and text.isascii() and "\0" not in text
 
 
 def sought(identifier: object) -> str:
