@@ -21,7 +21,7 @@ from celegraph.agent.questions import ask_about_doubt, ask_for_call
 from celegraph.errors import ApprovalRejected, EffectFailed, EffectSkipped
 from celegraph.ledger import effects, remarks
 from celegraph.ledger.canonical import decode_result
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 
 
 @dataclass(frozen=True)

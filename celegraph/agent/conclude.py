@@ -19,7 +19,7 @@ from celegraph.errors import InvalidValue
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
 from celegraph.ledger.db_errors import is_lost
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.pool import ledger
 

@@ -22,7 +22,7 @@ from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.ledger import doubts, effects, outbox
 from celegraph.ledger.db_errors import in_log, is_lost
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.ledger.pen import Pen
 
 logger = logging.getLogger("celegraph")

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from celegraph.agent.declaration import Declaration, Found, Happened, NotHappened, Unknown
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.ledger.outcomes import Sleeping, Waiting
 
 # A look-up that cannot tell is repeated for this long past the horizon before a person is asked.

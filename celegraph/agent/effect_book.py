@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 
 
 class EffectBook:

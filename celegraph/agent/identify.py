@@ -16,7 +16,7 @@ from celegraph.config import Config
 from celegraph.errors import EffectDrift
 from celegraph.ledger import effects, remarks
 from celegraph.ledger.canonical import canonical_json, check_size, decode_result, encode_result
-from celegraph.ledger.effects import Effect, Reservation
+from celegraph.ledger.effect_row import Effect, Reservation
 from celegraph.ledger.keys import effect_key, hash_of
 
 

@@ -11,7 +11,7 @@ from celegraph.agent.declaration import Declaration, EffectCall, Found, Unknown
 from celegraph.agent.failures import is_the_codes_own
 from celegraph.errors import EffectMisuse
 from celegraph.ledger.canonical import decode_result
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 
 
 def call_of(row: Effect, timeout: timedelta = EffectCall.timeout) -> EffectCall:

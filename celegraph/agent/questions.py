@@ -7,7 +7,7 @@ from typing import Any, Literal
 from celegraph.agent.attempt import Attempt
 from celegraph.agent.policy import ApprovalPolicy
 from celegraph.ledger.approvals import Approval
-from celegraph.ledger.effects import Effect, Reservation
+from celegraph.ledger.effect_row import Effect, Reservation
 from celegraph.ledger.keys import approval_id
 from celegraph.ledger.outcomes import Ask, Waiting
 

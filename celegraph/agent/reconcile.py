@@ -19,7 +19,7 @@ from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.errors import EffectMisuse
 from celegraph.ledger import doubts
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.ledger.pen import Pen
 
 logger = logging.getLogger("celegraph")

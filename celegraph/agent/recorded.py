@@ -21,7 +21,7 @@ from celegraph.agent.storable import culprit
 from celegraph.errors import EffectMisuse, InvalidValue
 from celegraph.ledger import effects, remarks
 from celegraph.ledger.canonical import decode_result, encode_result
-from celegraph.ledger.effects import Effect, Reservation
+from celegraph.ledger.effect_row import Effect, Reservation
 from celegraph.ledger.keys import effect_key
 from celegraph.ledger.values import clean_json
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 
 
 @dataclass(frozen=True)

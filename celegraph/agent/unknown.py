@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Send
 
 from celegraph.agent import langgraph_words as words
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 
 _ROOT_STEP = re.compile(r"(?P<node>.+?)@(?P<step>\d+)")
 

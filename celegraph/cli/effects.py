@@ -6,7 +6,8 @@ import click
 
 from celegraph.cli.options import Settings, command
 from celegraph.cli.shown import chosen, instant, say, say_json, say_table
-from celegraph.ledger.effects import Effect, effects_of
+from celegraph.ledger.effect_row import Effect
+from celegraph.ledger.effects import effects_of
 from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import get_run
 

@@ -10,7 +10,8 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from celegraph.ledger.connect import AnyConn
-from celegraph.ledger.effects import Effect, kept_ref
+from celegraph.ledger.effect_row import Effect
+from celegraph.ledger.effects import kept_ref
 from celegraph.ledger.outcomes import Ask, deadline_of
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import sought

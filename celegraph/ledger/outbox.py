@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
 from celegraph.ledger.connect import AnyConn
-from celegraph.ledger.effects import Effect, Reservation
+from celegraph.ledger.effect_row import Effect, Reservation
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load

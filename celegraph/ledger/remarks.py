@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
 

@@ -6,7 +6,7 @@ from celegraph.ledger import effects, outbox, runs
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.approvals import get_approval as _get_approval
 from celegraph.ledger.approvals import list_approvals as _list_approvals
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.ledger.pool import ledger
 from celegraph.ledger.runs import Event, Run
 from celegraph.tasks.installation import installation

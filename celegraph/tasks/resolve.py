@@ -10,7 +10,7 @@ from celegraph.ledger.approvals import Approval
 from celegraph.ledger.canonical import encode_result
 from celegraph.ledger.connect import AnyConn
 from celegraph.ledger.doubts import Resolution
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.ledger.values import MAX_NOTE, check_note
 from celegraph.tasks import transactions
 from celegraph.tasks.installation import installation

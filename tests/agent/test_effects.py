@@ -18,7 +18,7 @@ import celegraph
 from celegraph import EffectCall, effect
 from celegraph.agent.attempt import attempt_here
 from celegraph.errors import AttemptOver, EffectMisuse, EffectOutsideRun
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.testing.driver import Driver
 from tests.support.driving import kinds, taken_over
 from tests.support.dying import die, process_dies

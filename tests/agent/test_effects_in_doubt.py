@@ -96,9 +96,7 @@ def test_a_call_that_ends_in_a_cancellation_of_its_own_making_is_a_doubt_and_ret
 
 
 @pytest.mark.parametrize("whom", VICTIMS)
-def test_a_person_is_asked_about_a_call_that_has_cancelled_itself(
-    drive: Driver, log: Log, whom: str
-) -> None:
+def test_a_person_is_asked_about_a_call_that_has_cancelled_itself(drive: Driver, log: Log, whom: str) -> None:
     @effect("pay")
     async def pay(call: EffectCall) -> None:
         log("act")

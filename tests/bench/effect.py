@@ -24,7 +24,8 @@ from psycopg.types.json import Jsonb
 from celegraph import EffectCall, effect
 from celegraph.agent.migrate import migrate
 from celegraph.dev.servers import LocalServers
-from celegraph.ledger.effects import Q, Reservation
+from celegraph.ledger.effect_row import Reservation
+from celegraph.ledger.effects import Q
 from celegraph.testing.database import Ledger
 from celegraph.testing.driver import Driver
 

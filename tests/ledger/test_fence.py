@@ -15,7 +15,7 @@ from celegraph.config import Config
 from celegraph.errors import Fenced, RunConflict, RunMoved, RunNotFound
 from celegraph.ledger import effects, leases, runs
 from celegraph.ledger.connect import Conn, connect
-from celegraph.ledger.effects import Reservation
+from celegraph.ledger.effect_row import Reservation
 from celegraph.ledger.outcomes import Finished, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Admission

@@ -31,7 +31,8 @@ from celegraph.agent.spec import Agent, RetryPolicy
 from celegraph.errors import RunMoved
 from celegraph.ledger import outbox, runs
 from celegraph.ledger.connect import connect
-from celegraph.ledger.effects import Effect, effects_of
+from celegraph.ledger.effect_row import Effect
+from celegraph.ledger.effects import effects_of
 from celegraph.ledger.for_tests import pass_time
 from celegraph.ledger.sweep import sweep_once
 from celegraph.tasks.advance import advance

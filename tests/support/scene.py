@@ -17,7 +17,7 @@ from celegraph.config import Config, load_config
 from celegraph.ledger import approvals, effects, runs
 from celegraph.ledger.approvals import Approval
 from celegraph.ledger.connect import Conn, connect
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.ledger.runs import Event, Run
 from tests.support.app import AGENTS, CELERY, make_app
 from tests.support.caller import Caller

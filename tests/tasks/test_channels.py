@@ -21,7 +21,7 @@ from celegraph.channels import WebhookChannel
 from celegraph.config import load_config
 from celegraph.dev.mailbox import SmtpServer, smtp_server
 from celegraph.errors import ConfigError
-from celegraph.ledger.effects import Effect
+from celegraph.ledger.effect_row import Effect
 from celegraph.tasks import periodic
 from celegraph.tasks.asked import consequences
 from celegraph.tasks.channels.webhook import signature
