@@ -24,6 +24,7 @@ from celegraph.ledger.runs import Run
 from celegraph.tasks import drain, hooks
 from celegraph.tasks.heart import Pulse
 from celegraph.tasks.installation import Installation
+from celegraph.tasks.leftovers import clear_leftovers
 from celegraph.tasks.settle import settle
 from celegraph.tasks.slot import Slot, current_slot
 from celegraph.tasks.stream.publisher import sink_of
@@ -34,8 +35,6 @@ logger = logging.getLogger("celegraph")
 # Seconds a doorbell waits for the lock of a run that nobody seems to advance: settle commits first and
 # unlocks a moment later, and in that moment the sweep may already have rung.
 _WAIT_FOR_LOCK = 2.0
-# Seconds to wait for what an attempt left behind before the whole slot is thrown away.
-_WAIT_FOR_LEFTOVERS = 5.0
 # What billiard's children exit with when a signal ends them in the middle of a task: -(256 - signal).
 _SIGNALLED = frozenset(signal - 256 for signal in (SIGHUP, SIGINT, SIGQUIT, SIGTERM))
 # Seconds.  When a whole process group gets SIGTERM, the child may be faster than the main process.
@@ -154,7 +153,7 @@ async def _attempt(inst: Installation, slot: Slot, pen: Pen, run: Run) -> tuple[
         try:
             outcome = await _driven(attempt, driving)
             # Still under the heart's beat: a call in flight may take longer than the lease.
-            attempt.clean = await _leftovers(slot, attempt, ticker)
+            attempt.clean = await clear_leftovers(slot, attempt, ticker)
         finally:
             ticker.cancel()
         await asyncio.wait([ticker])
@@ -204,29 +203,6 @@ async def _tick(
             # waited for afterwards: what they did is a fact.
             driving.cancel()
         await asyncio.sleep(0.2)
-
-
-async def _leftovers(slot: Slot, attempt: Attempt, ticker: asyncio.Future[None]) -> bool:
-    """Cancel and await what the attempt started.  False: something is still alive and might write.
-
-    Calls in flight are first given the time they were promised, and a little to be recorded: that is worth
-    more than haste.
-    """
-    now = time.monotonic()
-    recorded = max(attempt.promised_until, now) + _WAIT_FOR_LEFTOVERS
-    if attempt.working:
-        await asyncio.wait(attempt.working, timeout=recorded - now)
-    # Node threads before tasks: a thread that records its call does so through a task on this loop.
-    deadline = time.monotonic() + _WAIT_FOR_LEFTOVERS
-    while slot.executor.busy and time.monotonic() < (recorded if attempt.calling else deadline):
-        await asyncio.sleep(0.01)
-    ours = (asyncio.current_task(), ticker)
-    tasks = [t for t in asyncio.all_tasks() if t not in ours]
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=_WAIT_FOR_LEFTOVERS)
-    return slot.executor.busy == 0 and all(t.done() for t in tasks)
 
 
 def _hand_back(inst: Installation, run: Run, cause: str) -> None:
