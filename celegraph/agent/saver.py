@@ -27,6 +27,7 @@ from celegraph.agent import langgraph_words as words
 from celegraph.agent.held import HeldWrites, TaskWrites, namespace_of
 from celegraph.agent.place import current_execution
 from celegraph.agent.readable import ReadingSaver, StateUnreadable
+from celegraph.agent.slot_loop import threads_spared
 from celegraph.agent.storable import UnstorableState, check_inlined, first_culprit
 from celegraph.agent.unknown import PendingBelow, not_known
 from celegraph.errors import ClockBehind, InheritedState, InvalidValue
@@ -101,7 +102,8 @@ class Saver(ReadingSaver):
         if namespace:
             self.sites.enter(namespace, config.get("metadata") or {})
         try:
-            found = await super().aget_tuple(config)
+            with threads_spared():
+                found = await super().aget_tuple(config)
         except StateUnreadable as error:
             raise await self._stop(str(error), error) from None
         if found is not None:
@@ -142,7 +144,7 @@ class Saver(ReadingSaver):
             async with self._one_transaction():
                 for writes in riders:
                     await self._put_writes(writes)
-                with self._naming(place, changed):
+                with self._naming(place, changed), threads_spared():
                     return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
@@ -171,7 +173,7 @@ class Saver(ReadingSaver):
                     await self._put_writes(mine)
 
     async def _put_writes(self, writes: TaskWrites) -> None:
-        with self._naming((writes.namespace, None), writes.writes):
+        with self._naming((writes.namespace, None), writes.writes), threads_spared():
             await super().aput_writes(*writes.arguments)
 
     async def _stop(self, why: str, error: BaseException) -> BaseException:

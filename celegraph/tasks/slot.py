@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from celegraph.agent.home import noted, task_factory
+from celegraph.agent.slot_loop import SlotLoop
 from celegraph.config import Config
 from celegraph.errors import NodeExited
 from celegraph.ledger.pen import Pen
@@ -91,7 +92,7 @@ class Slot:
         self.config = config
         self.pid = os.getpid()
         self.executor = NodeExecutor(config.max_concurrency + _THREADS_OVER_CONCURRENCY)
-        self.runner = asyncio.Runner()
+        self.runner = asyncio.Runner(loop_factory=SlotLoop)
         self.heart = Heart(config)
         self.pen: Pen | None = None
         _alive.add(self)

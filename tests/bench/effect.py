@@ -192,7 +192,7 @@ def _measure(url: str, effects: int) -> str:
     )
 
 
-def _flush_slower(url: str, microseconds: int) -> None:
+def flush_slower(url: str, microseconds: int) -> None:
     """Every flush waits longer, also when nobody else commits."""
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(sql.SQL("ALTER SYSTEM SET commit_delay = {}").format(microseconds))
@@ -210,7 +210,7 @@ def main() -> int:
         migrate(url)
         commits = commits_per_effect(url, 200)
         here = _measure(url, options.effects)
-        _flush_slower(url, microseconds=2000)
+        flush_slower(url, microseconds=2000)
         slower = _measure(url, options.effects // 4)
         statements = round_trips_per_effect(url, servers.postgres.directory / "log", 200)
     print(  # noqa: T201
