@@ -191,12 +191,17 @@ class Attempt:
         if not self.loop.is_running():
             step.close()
             raise AttemptOver(self.run_id)
-        future = asyncio.run_coroutine_threadsafe(step, self.loop)
+        future = asyncio.run_coroutine_threadsafe(self._uncancelled(step), self.loop)
         while not wait((future,), _LOOK_FOR_LOOP).done:
             if not self.loop.is_running():
                 # The attempt was torn away (a cold shutdown): nobody will ever run the step.
                 raise AttemptOver(self.run_id)
         return future.result()
+
+    async def _uncancelled(self, step: Coroutine[Any, Any, T]) -> T:
+        # Nobody else knows the task that this runs in.
+        with self.pen.shelter():
+            return await step
 
     def on_loop_thread(self) -> bool:
         """The caller is on the event loop itself, where waiting for the loop would hang for ever."""

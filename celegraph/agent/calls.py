@@ -95,10 +95,12 @@ async def perform_async(decl: Declaration, args: dict[str, Any], slot: str | Non
 
 
 async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> Any:
+    attempt = caller.attempt
     work = asyncio.current_task()
     assert work is not None
-    attempt = caller.attempt
-    prepared = await prepare(caller, decl, args, work)
+    # Only here: once the author's function has run in this task, it may have cancelled it.
+    with attempt.pen.shelter():
+        prepared = await prepare(caller, decl, args, work)
     while not isinstance(prepared, Replay):
         if isinstance(prepared, Lookup):
             found = await look_up_async(decl, prepared.row, call_timeout(attempt.config, decl))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -58,7 +58,7 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
         by="call",
     )
     written = written or {"status": "sent", "result": stored, "provider_ref": call.provider_ref}
-    row = granted.row.now({"error": None, **written})
+    row = replace(granted.row, error=None, **written)
     attempt.effects.put(row)
     if problem is not None:
         raise problem
@@ -128,10 +128,17 @@ async def conclude_error(granted: Granted, error: BaseException) -> Effect | Non
     await effects.record_doubt(attempt.pen, r.key, granted.attempts, attempt.epoch, facts, over=shorten)
     row = await granted.request.read_again()
     if not isinstance(error, (Exception, asyncio.CancelledError)):
-        return None  # the process is being torn down; the next attempt meets the doubt
-    # Over: the attempt is torn down and has cancelled the call.  Else the cancellation is of the client's own
-    # making (of its background task, say), and as good as any error that proves nothing.
+        return None  # the process or the attempt is being torn down; the next attempt meets the doubt
+    # Over: the attempt has cancelled its calls.  Else the cancellation is of the client's own making (of its
+    # background task, say): an error that proves nothing, and none of this task's business.
     attempt.check_open()
+    _forget_cancellations()
     if shorten and row.status == "pending":
         raise await attempt.stop(Stop.back_off(granted.attempts, type(error).__name__).outcome)
     return row
+
+
+def _forget_cancellations() -> None:
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()

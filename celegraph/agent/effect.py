@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from celegraph.agent.bound import BoundEffect
-from celegraph.agent.calls import perform_async, perform_sync
 from celegraph.agent.declaration import (
     NOTICE,
     Declaration,
@@ -23,7 +22,6 @@ from celegraph.agent.declaration import (
     Verdict,
     remember,
 )
-from celegraph.agent.intents import enqueue_async, enqueue_sync
 from celegraph.config import parse_duration
 from celegraph.errors import EffectMisuse
 
@@ -130,15 +128,20 @@ def _business_signature(tool: str, function: Callable[..., Any]) -> inspect.Sign
 
 def _wrap(declaration: Declaration) -> Callable[..., Any]:
     # A plain function, not an object: LangChain's tool() and inspect must see name, doc and types.
+    # Imported by the first call, here and below: a web process that declares effects pays for no LangGraph.
     if declaration.is_async:
 
         async def call_async(*args: Any, **kwargs: Any) -> Any:
+            from celegraph.agent.calls import perform_async
+
             return await perform_async(declaration, declaration.arguments(args, kwargs))
 
         wrapper: Callable[..., Any] = call_async
     else:
 
         def call_sync(*args: Any, **kwargs: Any) -> Any:
+            from celegraph.agent.calls import perform_sync
+
             return perform_sync(declaration, declaration.arguments(args, kwargs))
 
         wrapper = call_sync
@@ -164,6 +167,8 @@ def _bind(declaration: Declaration, *args: Any, **kwargs: Any) -> BoundEffect[An
 
 
 def _in_slot(declaration: Declaration, name: str) -> Callable[..., Any]:
+    from celegraph.agent.calls import perform_async, perform_sync
+
     if not name or len(name) > 200:
         raise EffectMisuse(f"effect {declaration.tool!r}: a slot's name is 1 to 200 characters")
     perform: Callable[..., Any] = perform_async if declaration.is_async else perform_sync
@@ -171,5 +176,7 @@ def _in_slot(declaration: Declaration, name: str) -> Callable[..., Any]:
 
 
 def _enqueue(declaration: Declaration, *args: Any, **kwargs: Any) -> Any:
+    from celegraph.agent.intents import enqueue_async, enqueue_sync
+
     write = enqueue_async if declaration.is_async else enqueue_sync
     return write(declaration, declaration.arguments(args, kwargs))

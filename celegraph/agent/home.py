@@ -22,7 +22,6 @@ import langgraph
 from langgraph.runtime import ExecutionInfo
 
 from celegraph.agent.place import current_execution
-from celegraph.ledger.steady import SteadyTask
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,32 +39,32 @@ class _Birth:
     creator: weakref.ref[_Task] | None
     # Others of the same creator were alive beside it, once: then they race, also when it is the last one.
     crowded: bool = False
-    children: list[weakref.ref[_NotedTask[Any]]] = field(default_factory=list)
+    children: list[weakref.ref[_Task]] = field(default_factory=list)
 
 
-class _NotedTask(SteadyTask[T]):
-    birth: _Birth
-
-
+_births: weakref.WeakKeyDictionary[_Task, _Birth] = weakref.WeakKeyDictionary()
 _thread = threading.local()
 
 
 def task_factory(
     loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T], **kwargs: Any
 ) -> asyncio.Task[T]:
-    """Steady tasks, with their birthplace noted."""
-    task = _NotedTask(coro, loop=loop, **kwargs)
+    """asyncio's own tasks, with their birthplace noted."""
+    task = asyncio.Task(coro, loop=loop, **kwargs)
     creator, execution = _current_task(), current_execution()
-    task.birth = _Birth(execution, None if creator is None else weakref.ref(creator))
-    if isinstance(creator, _NotedTask) and execution is not None and not _is_langgraphs(coro):
-        _join_siblings(task, creator.birth)
+    birth = _births[task] = _Birth(execution, None if creator is None else weakref.ref(creator))
+    if creator is not None and execution is not None and not _is_langgraphs(coro):
+        _join_siblings(task, birth, creator)
     return task
 
 
-def _join_siblings(task: _NotedTask[Any], parent: _Birth) -> None:
+def _join_siblings(task: _Task, birth: _Birth, creator: _Task) -> None:
+    parent = _births.get(creator)
+    if parent is None:
+        return
     alive = [sibling for ref in parent.children if (sibling := ref()) is not None and not sibling.done()]
     for sibling in alive:
-        sibling.birth.crowded = task.birth.crowded = True
+        _births[sibling].crowded = birth.crowded = True
     parent.children = [weakref.ref(one) for one in (*alive, task)]
 
 
@@ -91,11 +90,12 @@ def at_home(info: ExecutionInfo) -> bool:
     """The caller is the node of this pass itself, so its calls come in the author's order."""
     task = _current_task() or getattr(_thread, "submitter", None)
     while task is not None:
-        if not isinstance(task, _NotedTask) or task.birth.execution is not info:
+        birth = _births.get(task)
+        if birth is None or birth.execution is not info:
             return True
-        if task.birth.crowded:
+        if birth.crowded:
             return False
-        task = task.birth.creator() if task.birth.creator is not None else None
+        task = birth.creator() if birth.creator is not None else None
     return False
 
 

@@ -1,7 +1,7 @@
 """The event loop of a worker slot: asyncio's own, but LangGraph's saver encodes and decodes on it.
 
 AsyncPostgresSaver sends every encoding of a state through a thread, so that a server's loop stays free for
-others.  A slot's loop serves one run, and the work holds the interpreter's lock either way; sixteen trips to
+others.  A slot's loop serves one run, and ormsgpack holds the interpreter's lock either way; sixteen trips to
 a thread and back are a tenth of the time of a run of five steps.
 """
 
@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVarTuple, Unpack
+
+from celegraph.errors import NodeExited
 
 Ts = TypeVarTuple("Ts")
 
@@ -40,6 +42,9 @@ class SlotLoop(asyncio.SelectorEventLoop):
         future: asyncio.Future[Any] = self.create_future()
         try:
             future.set_result(func(*args))
+        except SystemExit as error:
+            # As in a node's thread: asyncio would end the whole loop.
+            future.set_exception(NodeExited(error.code))
         except Exception as error:
             future.set_exception(error)
         return future

@@ -139,9 +139,9 @@ def _common_leaf(value: object, path: str) -> Json:
 
 
 def _identity_int(number: int) -> Json:
-    """The float that JSON writes with the same digits, if there is one; else a tag."""
+    """A number that JSON writes with the digits of an equal float, if there is one; else a tag."""
     if -_EXACT <= number <= _EXACT:
-        return number  # every float is exact there, and rfc8785 writes both alike
+        return number  # each is a float's value, too, and rfc8785 writes both alike
     try:
         as_float = float(number)
     except OverflowError:

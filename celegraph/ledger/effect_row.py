@@ -49,11 +49,6 @@ class Effect:
         """The columns this class knows; a newer schema may have more."""
         return cls(**{name: row[name] for name in _columns() if name in row})
 
-    def now(self, columns: Mapping[str, Any]) -> Effect:
-        """This row with what a statement has changed."""
-        # As dataclasses.replace, which looks at every field: a hundredth of an effect's time.
-        return Effect(**{**vars(self), **columns})
-
     @property
     def earlier_doubt(self) -> bool:
         """In a claimed row: nobody knows what the calls before this one did."""

@@ -7,7 +7,8 @@ goes through one asyncio lock, which LangGraph's saver shares.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -17,7 +18,6 @@ from psycopg.rows import DictRow, dict_row
 from celegraph.config import Config
 from celegraph.ledger.connect import as_application, pen_name, set_session
 from celegraph.ledger.spans import exact_spans
-from celegraph.ledger.steady import to_its_end
 
 # By SET after connecting, never by options=: PgBouncer refuses unknown start-up parameters.
 # client_connection_check_interval: a backend inside a query notices in half a second that its client
@@ -38,7 +38,9 @@ class Pen:
     def __init__(self, conn: AsyncConnection[DictRow]):
         self.conn = conn
         self.lock = asyncio.Lock()
-        self._cur = conn.cursor()
+        self._sheltered: set[asyncio.Task[Any] | None] = set()
+        # One for all statements: making one is a fiftieth of an effect's time.
+        self._cursor = conn.cursor()
 
     @classmethod
     async def open(cls, config: Config) -> Pen:
@@ -60,9 +62,22 @@ class Pen:
     async def fetch(self, query: bytes, params: Mapping[str, Any] | None = None) -> list[DictRow]:
         """All rows of one statement, its own transaction.
 
-        A cancelled statement may have committed, so it is always seen to its end.
+        Shielded: a cancelled statement may have committed, so it is always seen to its end.
         """
-        return await to_its_end(self._fetch(query, params))
+        if asyncio.current_task() in self._sheltered:
+            return await self._fetch(query, params)
+        return await asyncio.shield(asyncio.ensure_future(self._fetch(query, params)))
+
+    @contextmanager
+    def shelter(self) -> Iterator[None]:
+        """For a caller who knows that nobody cancels the current task before its attempt ends: within it
+        statements need no task of their own, which costs a tenth of an effect's time."""
+        task = asyncio.current_task()
+        self._sheltered.add(task)
+        try:
+            yield
+        finally:
+            self._sheltered.discard(task)
 
     async def fetch_one(self, query: bytes, params: Mapping[str, Any] | None = None) -> DictRow | None:
         """The first row of one statement, or None."""
@@ -71,10 +86,9 @@ class Pen:
 
     async def _fetch(self, query: bytes, params: Mapping[str, Any] | None) -> list[DictRow]:
         async with self.lock:
-            cur = self._cur
-            await cur.execute(query, params)
+            await self._cursor.execute(query, params)
             # Not `description`: it builds an object for every column.
-            return await cur.fetchall() if cur.rownumber is not None else []
+            return await self._cursor.fetchall() if self._cursor.rownumber is not None else []
 
     async def close(self) -> None:
         """Close for good; the server frees the session's locks.  An error here changes nothing."""

@@ -33,7 +33,8 @@ MAX_KEY_SHOWN = 40
 class Walk:
     """How one kind of tree is made: what objects unfold to, how keys are written, what leaves are.
 
-    Mappings become dicts, lists and tuples become lists; everything else is handed to `leaf`.
+    Mappings become dicts, lists and tuples become lists, text is what `check_text` lets pass; everything else
+    is handed to `leaf`.  `unfold` is not asked about plain texts, integers, dicts and lists.
     """
 
     leaf: Callable[[object, str], Json]
@@ -45,7 +46,7 @@ class Walk:
         inner = value if type(value) in (str, int, dict, list) else self.unfold(value, path)
         if type(inner) is str:
             return check_text(inner, path)
-        if isinstance(inner, (dict, Mapping)):
+        if isinstance(inner, (dict, Mapping)):  # dict first: the other question is a slow one
             below = _deeper(value, path, above)
             return {
                 self.key(check_key(key, path)): self(item, at_key(path, key), below)

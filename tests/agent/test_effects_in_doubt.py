@@ -16,6 +16,7 @@ from celegraph.ledger.leases import Settled
 from celegraph.ledger.outcomes import Outcome, Waiting
 from celegraph.tasks import advance
 from celegraph.tasks.decide import decide
+from celegraph.tasks.dispatch import reconcile
 from celegraph.tasks.installation import using
 from celegraph.tasks.resolve import resolve_effect
 from celegraph.tasks.settle import settle
@@ -109,6 +110,50 @@ def test_a_person_is_asked_about_a_call_that_has_cancelled_itself(drive: Driver,
     run = drive(chain(node), {})
 
     assert run.status == "waiting"
+    assert [a.kind for a in run.approvals] == ["doubt"]
+    assert log.lines == ["act"]
+
+
+def test_a_call_and_a_look_up_that_both_cancel_themselves_leave_a_doubt_to_be_looked_up_again(
+    drive: Driver, log: Log
+) -> None:
+    async def lookup(call: EffectCall) -> Found:
+        log("look up")
+        if log.count("look up") == 1:
+            await cancelled("itself")
+        return Happened("receipt found")
+
+    @effect("pay", in_doubt="reconcile", lookup=lookup)
+    async def pay(call: EffectCall) -> str:
+        log("act")
+        await cancelled("itself")
+        return "receipt"
+
+    async def node(state: State) -> State:
+        return {"seen": [await pay()]}
+
+    run = drive(chain(node), {}, sleeps=False)
+    assert run.status == "ready"
+
+    run.pass_time("2m").resume()
+
+    assert run.output["seen"] == ["receipt found"]
+    assert log.lines == ["act", "look up", "look up"]
+
+
+def test_a_call_that_wants_to_end_the_process_leaves_its_doubt_to_a_person(
+    lonely_drive: Driver, log: Log
+) -> None:
+    @effect("pay and exit")
+    def pay(call: EffectCall) -> None:
+        log("act")
+        raise SystemExit(3)
+
+    run = lonely_drive(chain(lambda state: pay()), {})
+
+    assert (run.status, [a.status for a in run.effects]) == ("failed", ["pending"])
+    run.pass_time("2m")
+    assert reconcile(run.installation).asked == 1
     assert [a.kind for a in run.approvals] == ["doubt"]
     assert log.lines == ["act"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from celegraph.agent.slot_loop import SlotLoop, threads_spared
+from celegraph.errors import NodeExited
 from celegraph.tasks.slot import current_slot
 from celegraph.testing.driver import Driver
 from tests.support.shapes import State, chain
@@ -42,6 +44,15 @@ def test_the_error_of_a_job_on_the_loop_reaches_who_awaits_it() -> None:
 
     with pytest.raises(ValueError, match="invalid literal"):
         on_slot_loop(fail())
+
+
+def test_a_job_that_wants_to_end_the_process_does_not_end_the_loop() -> None:
+    async def leave() -> None:
+        with threads_spared():
+            await asyncio.to_thread(sys.exit, 3)
+
+    with pytest.raises(NodeExited):
+        on_slot_loop(leave())
 
 
 def test_an_executor_of_ones_own_is_never_passed_over() -> None:

@@ -13,6 +13,11 @@ _WEB = """
 import sys
 from tests.support.app import make_app
 import celegraph
+
+@celegraph.effect("declared in a module that views import, too")
+def pay(call: celegraph.EffectCall, cents: int) -> str:
+    return "receipt"
+
 app = make_app(sys.argv[1], settings={"database_url": sys.argv[2]})
 celegraph.start_run.delay("approved", {"cents": 1}, run_id="r-1")
 try:
@@ -26,7 +31,7 @@ print(heavy)
 """
 
 
-def test_installing_starting_and_deciding_never_imports_langgraph(scene: Scene) -> None:
+def test_declaring_effects_installing_starting_and_deciding_never_imports_langgraph(scene: Scene) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _WEB, scene.broker_url, scene.database_url],
         capture_output=True,
