@@ -68,10 +68,11 @@ async def drive(attempt: Attempt, graph: Graph) -> Outcome:
             "callbacks": [ToolCallNames(), attempt.passes],
         },
     )
-    attempt.saver.fresh[0] = attempt.run.fresh
-    attempt.saver.before_writes[:] = [attempt.before_writes]
-    attempt.saver.stops[:] = [attempt.stop_for_code]
-    attempt.saver.pending.entered[:] = [attempt.passes.entered]
+    known = attempt.saver.known
+    known.fresh = attempt.run.fresh
+    known.before_writes = attempt.before_writes
+    known.stop = attempt.stop_for_code
+    attempt.saver.pending.entered = attempt.passes.entered
     attempt.graph = graph
     attempt.passes.stream = attempt.stream
     leave = enter(attempt)

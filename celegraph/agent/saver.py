@@ -78,22 +78,31 @@ class CallSites:
         return (*self.steps[namespace], self.relative[namespace])
 
 
+@dataclass
+class Known:
+    """What one attempt's saver has seen, and whom it asks."""
+
+    # The root's newest checkpoint, as it was read last; and whether this attempt has stored one.
+    head: CheckpointTuple | None = None
+    touched: bool = False
+    # No attempt has stored anything: what is found was another run's.
+    fresh: bool = False
+    # Hears which task's writes are about to become durable.
+    before_writes: Callable[[str], Awaitable[None]] | None = None
+    # Asked how the attempt ends when a state cannot be read, or a subgraph left work undone.
+    stop: Callable[[str], Awaitable[BaseException]] | None = None
+
+
 class Saver(ReadingSaver):
     """AsyncPostgresSaver on the pen's connection and under the pen's lock."""
 
     def __init__(self, pen: Pen):
         super().__init__(pen.conn)
         self.lock = pen.lock
-        # LangGraph works with shallow copies of a saver: shared objects, never reassigned attributes.
+        # LangGraph works with shallow copies of a saver: these are shared, and never reassigned.
         self.sites = CallSites()
-        self.head: list[CheckpointTuple | None] = [None]
-        self.touched = [False]
-        # No attempt has stored anything: what is found was another run's.
-        self.fresh = [False]
-        self.before_writes: list[Callable[[str], Awaitable[None]]] = []
+        self.known = Known()
         self.held = HeldWrites()
-        # Asked how the attempt ends when a state cannot be read, or a subgraph left work undone.
-        self.stops: list[Callable[[str], Awaitable[BaseException]]] = []
         self.pending = PendingBelow()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -111,14 +120,14 @@ class Saver(ReadingSaver):
         if namespace:
             self.pending.opened(namespace, config.get("metadata") or {}, found)
         if not namespace and "checkpoint_id" not in config["configurable"]:
-            if found is not None and self.fresh[0] and not self.touched[0]:
+            if found is not None and self.known.fresh and not self.known.touched:
                 raise InheritedState(
                     f"run {config['configurable']['thread_id']!r} has stored nothing yet, and there are"
                     " checkpoints under its id: the row of an earlier run was deleted without them. Take"
                     " another run_id, or delete what has this thread_id from checkpoints, checkpoint_writes"
                     " and checkpoint_blobs before the run is tried again"
                 )
-            self.head[0] = found
+            self.known.head = found
         return found
 
     async def aput(
@@ -130,7 +139,7 @@ class Saver(ReadingSaver):
     ) -> RunnableConfig:
         """As LangGraph's, together with the writes of its step; refuses a checkpoint that would sort before
         its own parent."""
-        self.touched[0] = True
+        self.known.touched = True
         parent = config["configurable"].get("checkpoint_id")
         if parent is not None and checkpoint["id"] <= parent:
             raise ClockBehind(
@@ -166,8 +175,8 @@ class Saver(ReadingSaver):
             self.pending.wrote(mine.namespace, task_path)
             if mine.finished and (dropped := self.pending.dropped_by(task_id)):
                 raise await self._stop(not_known(dropped), RuntimeError(not_known(dropped)))
-            for hook in self.before_writes:
-                await hook(task_id)
+            if self.known.before_writes is not None:
+                await self.known.before_writes(task_id)
             if not await self.held.rode_along(mine):
                 with self.held.sending([mine]):
                     await self._put_writes(mine)
@@ -178,9 +187,7 @@ class Saver(ReadingSaver):
 
     async def _stop(self, why: str, error: BaseException) -> BaseException:
         """Not simply the error: a node that calls a subgraph may eat it and go on."""
-        for stop in self.stops:
-            return await stop(why)
-        return error
+        return error if self.known.stop is None else await self.known.stop(why)
 
     @contextmanager
     def _naming(self, place: tuple[str, str | None], values: Sequence[tuple[str, Any]]) -> Iterator[None]:

@@ -58,10 +58,10 @@ class Situation:
 
 async def look(attempt: Attempt, graph: Graph, config: RunnableConfig) -> Situation:
     """Read the run's state.  A run that never began costs nothing."""
-    if attempt.epoch == 1 and attempt.saver.head[0] is None and not attempt.saver.touched[0]:
+    if attempt.epoch == 1 and attempt.saver.known.head is None and not attempt.saver.known.touched:
         return Situation(None, None, {})
     snapshot = await graph.aget_state(config)
-    head = attempt.saver.head[0]
+    head = attempt.saver.known.head
     if head is None:
         return Situation(None, None, {})
     unknown = await _unknown(attempt, graph, head, snapshot)

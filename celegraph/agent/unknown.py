@@ -105,7 +105,8 @@ class PendingBelow:
     without entering a node that it was to enter does not know that node.
     """
 
-    entered: list[Callable[[str], set[str]]] = field(default_factory=list)
+    # Which nodes of a namespace were entered in this attempt; nothing is missed while nobody tells.
+    entered: Callable[[str], set[str]] | None = None
     _wanted: dict[str, tuple[str, set[str]]] = field(default_factory=dict)
 
     def opened(self, namespace: str, caller: Mapping[str, Any], found: CheckpointTuple | None) -> None:
@@ -125,6 +126,6 @@ class PendingBelow:
         for namespace, (caller, names) in list(self._wanted.items()):
             if caller == task_id:
                 del self._wanted[namespace]
-                for entered in self.entered:
-                    dropped |= names - entered(namespace)
+                if self.entered is not None:
+                    dropped |= names - self.entered(namespace)
         return dropped
