@@ -21,7 +21,7 @@ from celegraph.agent.questions import ask_about_doubt, ask_for_call
 from celegraph.errors import ApprovalRejected, EffectFailed, EffectSkipped
 from celegraph.ledger import effects, remarks
 from celegraph.ledger.canonical import decode_result
-from celegraph.ledger.effect_row import Effect
+from celegraph.ledger.effect_row import Effect, Sent
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ async def _claim(request: Request, row: Effect, *, settled: bool = False) -> Pre
 
 async def claim_again(granted: Granted) -> Prepared:
     """The claim is older than the call window (the machine slept): it was not used, take a new one."""
-    attempt, key = granted.request.attempt, granted.request.reservation.key
+    attempt = granted.request.attempt
     attempt.check_open()
     late = {"type": "celegraph.CallWindowMissed", "message": "the machine slept before the call"}
     if granted.row.earlier_doubt:
-        await effects.record_doubt(attempt.pen, key, granted.attempts, attempt.epoch, late, over=True)
+        await effects.record_doubt(attempt.pen, granted.nth, late, over=True)
     else:
-        await effects.record_failed(attempt.pen, key, granted.attempts, attempt.epoch, late)
+        await effects.record_failed(attempt.pen, granted.nth, late)
     return await meet(granted.request, await granted.request.read_again())
 
 
@@ -148,15 +148,8 @@ async def after_lookup(lookup: Lookup, found: Found) -> Prepared:
     match answer:
         case Replay(result):
             stored, problem = kept_result(result, attempt.config.max_value_bytes)
-            await effects.record_sent(
-                attempt.pen,
-                row.idempotency_key,
-                row.attempts,
-                attempt.epoch,
-                result=stored,
-                ref=getattr(found, "ref", None),
-                by="look-up",
-            )
+            sent = Sent(stored, getattr(found, "ref", None), "look-up")
+            await effects.record_sent(attempt.pen, row.last_call(attempt.epoch), sent)
             await lookup.request.read_again()
             if problem is not None:
                 raise problem

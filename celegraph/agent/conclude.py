@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from celegraph.agent.declaration import EffectCall
@@ -19,23 +18,23 @@ from celegraph.errors import InvalidValue
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
 from celegraph.ledger.db_errors import is_lost
-from celegraph.ledger.effect_row import Effect
+from celegraph.ledger.effect_row import Effect, NthCall, Sent
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.pool import ledger
 
 
 @dataclass(frozen=True)
 class Granted:
-    """The right to make call number `attempts`, until `until` on the boot-time clock."""
+    """The right to make the call that `row` was claimed for, until `until` on the boot-time clock."""
 
     request: Request
     row: Effect
     until: float
 
     @property
-    def attempts(self) -> int:
-        """Which call this is, from 1."""
-        return self.row.attempts
+    def nth(self) -> NthCall:
+        """Which call this is."""
+        return self.row.last_call(self.request.attempt.epoch)
 
     def call(self) -> EffectCall:
         """What the author's function gets."""
@@ -45,18 +44,10 @@ class Granted:
 
 async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
     """The call returned: record it before anybody sees the result."""
-    attempt, key = granted.request.attempt, granted.request.reservation.key
+    attempt = granted.request.attempt
     stored, problem = kept_result(value, attempt.config.max_value_bytes)
-    written = await record_or_keep(
-        attempt.pen,
-        attempt.config,
-        key,
-        granted.attempts,
-        attempt.epoch,
-        result=stored,
-        ref=call.provider_ref,
-        by="call",
-    )
+    sent = Sent(stored, call.provider_ref, "call")
+    written = await record_or_keep(attempt.pen, attempt.config, granted.nth, sent)
     written = written or {"status": "sent", "result": stored, "provider_ref": call.provider_ref}
     row = replace(granted.row, error=None, **written)
     attempt.effects.put(row)
@@ -66,36 +57,29 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
     return decode_result(row.result)
 
 
-async def record_or_keep(
-    pen: Pen, config: Config, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
-) -> Mapping[str, Any] | None:
+async def record_or_keep(pen: Pen, config: Config, call: NthCall, sent: Sent) -> Mapping[str, Any] | None:
     """As `record_sent`; when the pen is lost, over another connection before the error goes on.
 
     The session is gone, but not the fact: else somebody would be asked what is known here.
     """
     try:
-        return await effects.record_sent(pen, key, attempts, epoch, result=result, ref=ref, by=by)
+        return await effects.record_sent(pen, call, sent)
     except Exception as error:
         if is_lost(error):
-            keeping = partial(_keep, config, key, attempts, epoch, result=result, ref=ref, by=by)
-            await asyncio.to_thread(keeping)
+            await asyncio.to_thread(_keep, config, call, sent)
         raise
 
 
 def keep(granted: Granted, call: EffectCall, value: Any) -> None:
     """Record what a call did that has outlived its attempt, over a connection of its own."""
-    attempt = granted.request.attempt
-    stored, _ = kept_result(value, attempt.config.max_value_bytes)
-    key = granted.row.idempotency_key
-    ref = call.provider_ref
-    _keep(attempt.config, key, granted.attempts, attempt.epoch, result=stored, ref=ref, by="call")
+    config = granted.request.attempt.config
+    stored, _ = kept_result(value, config.max_value_bytes)
+    _keep(config, granted.nth, Sent(stored, call.provider_ref, "call"))
 
 
-def _keep(
-    config: Config, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
-) -> None:
+def _keep(config: Config, call: NthCall, sent: Sent) -> None:
     with ledger(config) as conn:
-        effects.keep_sent(conn, key, attempts, epoch, result=result, ref=ref, by=by)
+        effects.keep_sent(conn, call, sent)
 
 
 def kept_result(value: Any, limit: int) -> tuple[Any, InvalidValue | None]:
@@ -116,16 +100,15 @@ def kept_result(value: Any, limit: int) -> tuple[Any, InvalidValue | None]:
 
 async def conclude_error(granted: Granted, error: BaseException) -> Effect | None:
     """The call raised: record what that proves.  None: raise it on; else the row, now in doubt."""
-    attempt, r = granted.request.attempt, granted.request.reservation
-    decl = granted.request.decl
+    attempt, decl = granted.request.attempt, granted.request.decl
     facts = describe(error)
     # A proof speaks of its own call: that an earlier one did nothing is not proven by it.
     if is_not_done(decl, error) and not granted.row.earlier_doubt:
-        await effects.record_failed(attempt.pen, r.key, granted.attempts, attempt.epoch, facts)
+        await effects.record_failed(attempt.pen, granted.nth, facts)
         row = await granted.request.read_again()
         return row if row.done else None
     shorten = decl.in_doubt == "retry"
-    await effects.record_doubt(attempt.pen, r.key, granted.attempts, attempt.epoch, facts, over=shorten)
+    await effects.record_doubt(attempt.pen, granted.nth, facts, over=shorten)
     row = await granted.request.read_again()
     if not isinstance(error, (Exception, asyncio.CancelledError)):
         return None  # the process or the attempt is being torn down; the next attempt meets the doubt
@@ -134,7 +117,7 @@ async def conclude_error(granted: Granted, error: BaseException) -> Effect | Non
     attempt.check_open()
     _forget_cancellations()
     if shorten and row.status == "pending":
-        raise await attempt.stop(Stop.back_off(granted.attempts, type(error).__name__).outcome)
+        raise await attempt.stop(Stop.back_off(granted.row.attempts, type(error).__name__).outcome)
     return row
 
 

@@ -22,7 +22,7 @@ from celegraph.agent.questions import doubt_question
 from celegraph.config import Config
 from celegraph.ledger import doubts, effects, outbox
 from celegraph.ledger.db_errors import in_log, is_lost
-from celegraph.ledger.effect_row import Effect
+from celegraph.ledger.effect_row import Effect, Sent
 from celegraph.ledger.pen import Pen
 
 logger = logging.getLogger("celegraph")
@@ -99,7 +99,7 @@ async def _perform(
     pen: Pen, config: Config, decl: Declaration, row: Effect, until: float, report: DispatchReport
 ) -> None:
     limit = call_timeout(config, decl)
-    key, call = row.idempotency_key, call_of(row, limit)
+    call = call_of(row, limit)
     try:
         value = await _called(decl, call, row, limit, until)
     except _TooLate:
@@ -112,10 +112,8 @@ async def _perform(
         return
     stored, problem = kept_result(value, config.max_value_bytes)
     if problem is not None:
-        logger.error("result of an intent cannot be kept", extra={"key": key, "path": problem.path})
-    await record_or_keep(
-        pen, config, key, row.attempts, 0, result=stored, ref=call.provider_ref, by="dispatcher"
-    )
+        logger.error("result of an intent cannot be kept", extra={"key": call.key, "path": problem.path})
+    await record_or_keep(pen, config, row.last_call(), Sent(stored, call.provider_ref, "dispatcher"))
     report.sent += 1
 
 
@@ -148,11 +146,11 @@ async def _missed(pen: Pen, row: Effect, report: DispatchReport) -> None:
     """The machine slept, or no thread was free, between the claim and the call: the claim was not used."""
     late = {"type": "celegraph.CallWindowMissed", "message": "the call could not start in time"}
     if row.earlier_doubt:
-        await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, late, over=True)
+        await effects.record_doubt(pen, row.last_call(), late, over=True)
         await outbox.try_later(pen, row, "pending", timedelta(0))
         report.doubtful += 1
     else:
-        await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, late)
+        await effects.record_failed(pen, row.last_call(), late)
         await outbox.try_later(pen, row, "failed", timedelta(0))
         report.failed += 1
 
@@ -162,14 +160,14 @@ async def _failed(
 ) -> None:
     facts = describe(error)
     if is_not_done(decl, error) and not row.earlier_doubt:
-        await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
+        await effects.record_failed(pen, row.last_call(), facts)
         # A dead letter, until a person releases it.
         dead = row.attempts >= decl.tries
         await outbox.try_later(pen, row, "failed", None if dead else _pause(row.attempts))
         report.failed += 1
         return
     over = decl.in_doubt == "retry"
-    await effects.record_doubt(pen, row.idempotency_key, row.attempts, 0, facts, over=over)
+    await effects.record_doubt(pen, row.last_call(), facts, over=over)
     # With a key the provider knows, the next look may be soon; else the horizon must pass first.
     if over:
         await outbox.try_later(pen, row, "pending", _pause(row.attempts))
@@ -188,9 +186,7 @@ async def _doubt(
         if isinstance(answer, Replay):
             ref = getattr(found, "ref", None)
             stored, _ = kept_result(answer.result, config.max_value_bytes)
-            await effects.record_sent(
-                pen, row.idempotency_key, row.attempts, 0, result=stored, ref=ref, by="look-up"
-            )
+            await effects.record_sent(pen, row.last_call(), Sent(stored, ref, "look-up"))
             report.sent += 1
             return
     match answer:
@@ -216,7 +212,7 @@ async def _doubt(
 async def _give_up(pen: Pen, row: Effect, report: DispatchReport) -> None:
     """Nobody can tell and nobody is asked: a dead letter, until a person releases it."""
     facts = {"type": "celegraph.NobodyKnows", "message": f"no answer after {row.attempts} tries"}
-    await effects.record_failed(pen, row.idempotency_key, row.attempts, 0, facts)
+    await effects.record_failed(pen, row.last_call(), facts)
     await outbox.try_later(pen, row, "failed", None)
     report.failed += 1
 

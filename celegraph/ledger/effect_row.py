@@ -14,6 +14,24 @@ from celegraph.ledger.canonical import decode_result
 
 
 @dataclass(frozen=True)
+class NthCall:
+    """Call number `attempts` under `key`, by the owner of `epoch` (0: by a dispatcher)."""
+
+    key: str
+    attempts: int
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a performed call has brought: its result, encoded, the provider's id, and who says so."""
+
+    result: Any
+    ref: str | None
+    by: str
+
+
+@dataclass(frozen=True)
 class Effect:
     """One intended act at a provider.  `result` is encoded (see `canonical`)."""
 
@@ -48,6 +66,10 @@ class Effect:
     def from_row(cls, row: Mapping[str, Any]) -> Effect:
         """The columns this class knows; a newer schema may have more."""
         return cls(**{name: row[name] for name in _columns() if name in row})
+
+    def last_call(self, epoch: int = 0) -> NthCall:
+        """The call that this row was claimed for, by the owner of `epoch`."""
+        return NthCall(self.idempotency_key, self.attempts, epoch)
 
     @property
     def earlier_doubt(self) -> bool:

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from celegraph.errors import EffectNotFound, EffectsDisabled, Fenced
 from celegraph.ledger.connect import AnyConn, Conn
-from celegraph.ledger.effect_row import Effect, Reservation
+from celegraph.ledger.effect_row import Effect, NthCall, Reservation, Sent
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.plain import sought
 from celegraph.ledger.queries import load
@@ -72,35 +72,22 @@ async def record_read(pen: Pen, reservation: Reservation, result: Any) -> Effect
     return None if row is None else Effect.from_row(row)
 
 
-async def record_sent(
-    pen: Pen, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
-) -> Mapping[str, Any] | None:
+async def record_sent(pen: Pen, call: NthCall, sent: Sent) -> Mapping[str, Any] | None:
     """pending | failed -> sent.  Not fenced: what the provider did is a fact, whoever owns the run now.
 
     Returns the columns that say what happened, as they stand now (a webhook may have confirmed it
     first); None: a later call has the row.
     """
-    return await pen.fetch_one(Q.record_sent, _sent_params(key, attempts, epoch, result, ref, by))
+    return await pen.fetch_one(Q.record_sent, _sent_params(call, sent))
 
 
-def keep_sent(
-    conn: AnyConn, key: str, attempts: int, epoch: int, *, result: Any, ref: str | None, by: str
-) -> None:
+def keep_sent(conn: AnyConn, call: NthCall, sent: Sent) -> None:
     """As `record_sent`, for a call that has outlived its pen."""
-    conn.execute(Q.record_sent, _sent_params(key, attempts, epoch, result, ref, by))
+    conn.execute(Q.record_sent, _sent_params(call, sent))
 
 
-def _sent_params(
-    key: str, attempts: int, epoch: int, result: Any, ref: str | None, by: str
-) -> dict[str, Any]:
-    return {
-        "key": key,
-        "attempts": attempts,
-        "epoch": epoch,
-        "result": Jsonb(result),
-        "ref": kept_ref(ref),
-        "by": by,
-    }
+def _sent_params(call: NthCall, sent: Sent) -> dict[str, Any]:
+    return vars(call) | {"result": Jsonb(sent.result), "ref": kept_ref(sent.ref), "by": sent.by}
 
 
 def kept_ref(ref: object) -> str | None:
@@ -109,27 +96,17 @@ def kept_ref(ref: object) -> str | None:
     return None if ref is None else str(clean_json(ref if isinstance(ref, str) else str(ref)))[:_LONGEST_REF]
 
 
-async def record_failed(pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any]) -> bool:
+async def record_failed(pen: Pen, call: NthCall, error: Mapping[str, Any]) -> None:
     """pending -> failed: certainly not done."""
-    params = {"key": key, "attempts": attempts, "epoch": epoch, "error": Jsonb(dict(error))}
-    return await pen.fetch_one(Q.record_failed, params) is not None
+    await pen.fetch(Q.record_failed, vars(call) | {"error": Jsonb(dict(error))})
 
 
-async def record_doubt(
-    pen: Pen, key: str, attempts: int, epoch: int, error: Mapping[str, Any], *, over: bool
-) -> bool:
+async def record_doubt(pen: Pen, call: NthCall, error: Mapping[str, Any], *, over: bool) -> None:
     """pending stays pending: this call is over and nobody knows what it did.
 
     `over`: the provider knows the key, so the next call need not wait for the horizon.
     """
-    params = {
-        "key": key,
-        "attempts": attempts,
-        "epoch": epoch,
-        "error": Jsonb(dict(error)),
-        "over": over,
-    }
-    return await pen.fetch_one(Q.record_doubt, params) is not None
+    await pen.fetch(Q.record_doubt, vars(call) | {"error": Jsonb(dict(error)), "over": over})
 
 
 def get_effect(conn: AnyConn, key: str) -> Effect:

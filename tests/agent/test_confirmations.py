@@ -9,6 +9,7 @@ import pytest
 from celegraph import EffectCall, confirm_effect, effect, fail_effect, resolve_effect
 from celegraph.errors import EffectFailed, EffectNotFound, LedgerError, NotResolvable
 from celegraph.ledger import effects
+from celegraph.ledger.effect_row import NthCall, Sent
 from celegraph.ledger.pool import ledger
 from celegraph.tasks.installation import using
 from celegraph.testing.driver import Driven, Driver
@@ -142,7 +143,7 @@ def test_a_late_reply_answers_the_question_that_was_asked_meanwhile(drive: Drive
     assert [a.status for a in run.approvals] == ["open"]
 
     with ledger(run.installation.config) as conn:
-        effects.keep_sent(conn, run.effects[0].key, 1, 1, result="receipt", ref="re_1", by="call")
+        effects.keep_sent(conn, NthCall(run.effects[0].key, 1, epoch=1), Sent("receipt", "re_1", "call"))
     run.resume()
 
     assert run.output["seen"] == ["receipt"]
