@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from celegraph.agent.apart import apart
 from celegraph.agent.attempt import boot_time
 from celegraph.agent.caller import Caller, arrive
 from celegraph.agent.claims import Lookup, after_lookup, claim_again, meet, prepare
@@ -95,29 +96,33 @@ async def perform_async(decl: Declaration, args: dict[str, Any], slot: str | Non
 
 
 async def _perform(caller: Caller, decl: Declaration, args: dict[str, Any]) -> Any:
-    attempt = caller.attempt
-    work = asyncio.current_task()
+    attempt, work = caller.attempt, asyncio.current_task()
     assert work is not None
-    # Only here: once the author's function has run in this task, it may have cancelled it.
+    # Nobody cancels this task before the attempt is over: the author's function runs apart from it.
     with attempt.pen.shelter():
         prepared = await prepare(caller, decl, args, work)
-    while not isinstance(prepared, Replay):
-        if isinstance(prepared, Lookup):
-            found = await look_up_async(decl, prepared.row, call_timeout(attempt.config, decl))
-            prepared = await after_lookup(prepared, found)
-            continue
-        call = prepared.call()
-        if boot_time() > prepared.until:
-            prepared = await claim_again(prepared)
-            continue
-        try:
-            async with asyncio.timeout(call_timeout(attempt.config, decl).total_seconds()):
-                value = await decl.function(call, **prepared.request.args)
-        except BaseException as error:
-            row = await conclude_error(prepared, error)
-            if row is None:
-                raise
-            prepared = await meet(prepared.request, row)
-            continue
-        return await conclude(prepared, call, value)
-    return prepared.result
+        while not isinstance(prepared, Replay):
+            if isinstance(prepared, Lookup):
+                found = await look_up_async(decl, prepared.row, call_timeout(attempt.config, decl))
+                prepared = await after_lookup(prepared, found)
+                continue
+            call = prepared.call()
+            if boot_time() > prepared.until:
+                prepared = await claim_again(prepared)
+                continue
+            try:
+                value = await _called(prepared, call)
+            except BaseException as error:
+                row = await conclude_error(prepared, error)
+                if row is None:
+                    raise
+                prepared = await meet(prepared.request, row)
+                continue
+            return await conclude(prepared, call, value)
+        return prepared.result
+
+
+async def _called(granted: Granted, call: EffectCall) -> Any:
+    attempt, decl, args = granted.request.attempt, granted.request.decl, granted.request.args
+    async with asyncio.timeout(call_timeout(attempt.config, decl).total_seconds()):
+        return await apart(decl.function(call, **args))

@@ -113,15 +113,8 @@ async def conclude_error(granted: Granted, error: BaseException) -> Effect | Non
     if not isinstance(error, (Exception, asyncio.CancelledError)):
         return None  # the process or the attempt is being torn down; the next attempt meets the doubt
     # Over: the attempt has cancelled its calls.  Else the cancellation is of the client's own making (of its
-    # background task, say): an error that proves nothing, and none of this task's business.
+    # background task, say), and proves as little as any error.
     attempt.check_open()
-    _forget_cancellations()
     if shorten and row.status == "pending":
         raise await attempt.stop(Stop.back_off(granted.row.attempts, type(error).__name__).outcome)
     return row
-
-
-def _forget_cancellations() -> None:
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from celegraph.agent.apart import apart
 from celegraph.agent.attempt import boot_time
 from celegraph.agent.conclude import kept_result, record_or_keep
 from celegraph.agent.declaration import Declaration, EffectCall, NotHappened, declared
@@ -133,8 +134,7 @@ async def _called(decl: Declaration, call: EffectCall, row: Effect, limit: timed
         return await asyncio.to_thread(in_thread)
     _check_window(until)
     async with asyncio.timeout(limit.total_seconds()):
-        # A task of its own: what the function does to it does not end the dispatcher.
-        return await asyncio.ensure_future(decl.function(call, **args))
+        return await apart(decl.function(call, **args))
 
 
 def _check_window(until: float) -> None:

@@ -7,6 +7,7 @@ import inspect
 from datetime import timedelta
 from typing import Any
 
+from celegraph.agent.apart import apart
 from celegraph.agent.declaration import Declaration, EffectCall, Found, Unknown
 from celegraph.agent.failures import is_the_codes_own
 from celegraph.errors import EffectMisuse
@@ -54,7 +55,7 @@ async def look_up_async(decl: Declaration, row: Effect, within: timedelta) -> Fo
         async with asyncio.timeout(within.total_seconds()):
             if not inspect.iscoroutinefunction(lookup):
                 return await asyncio.to_thread(look_up, decl, row)
-            found = await asyncio.ensure_future(lookup(call_of(row), **body_of(row)))
+            found = await apart(lookup(call_of(row), **body_of(row)))
     except EffectMisuse:
         raise
     except BaseException as error:

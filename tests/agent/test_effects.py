@@ -374,25 +374,28 @@ def test_an_error_whose_message_no_database_takes_is_kept_without_the_bad_charac
     assert [(e.status, e.error["message"]) for e in run.effects] == [("failed", "no such file: \ufffd\ufffd")]
 
 
-def test_a_call_that_has_its_own_task_cancelled_is_recorded_all_the_same(drive: Driver, log: Log) -> None:
+@pytest.mark.parametrize("when", ["at once", "a moment later"])
+def test_a_call_that_cancels_its_own_task_and_returns_has_its_result_recorded_and_used(
+    drive: Driver, log: Log, when: str
+) -> None:
     @effect("pay")
     async def pay(call: EffectCall) -> str:
         log("act")
         task = asyncio.current_task()
         assert task is not None
-        asyncio.get_running_loop().call_soon(task.cancel)
+        if when == "at once":
+            task.cancel()
+        else:
+            asyncio.get_running_loop().call_soon(task.cancel)
         return "receipt"
 
     async def node(state: State) -> State:
-        try:
-            return {"seen": [await pay()]}
-        except asyncio.CancelledError:
-            return {"seen": ["cancelled"]}
+        return {"seen": [await pay()]}
 
     run = drive(chain(node), {})
 
-    assert run.output["seen"] == ["cancelled"]
     assert [(e.status, e.result) for e in run.effects] == [("sent", "receipt")]
+    assert run.output["seen"] == ["receipt"]
     assert log.lines == ["act"]
 
 

@@ -114,6 +114,27 @@ def test_a_person_is_asked_about_a_call_that_has_cancelled_itself(drive: Driver,
     assert log.lines == ["act"]
 
 
+def test_an_error_beside_a_cancellation_that_is_still_on_its_way_is_a_doubt(drive: Driver, log: Log) -> None:
+    @effect("pay", in_doubt="retry")
+    async def pay(call: EffectCall) -> str:
+        log(f"act {call.key}")
+        if call.attempt > 1:
+            return "receipt"
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        raise ConnectionResetError("after the act")
+
+    async def node(state: State) -> State:
+        return {"seen": [await pay()]}
+
+    run = drive(chain(node), {})
+
+    assert run.output["seen"] == ["receipt"]
+    assert distinct_acts(log) == 1
+    assert [(a.status, a.attempts) for a in run.effects] == [("sent", 2)]
+
+
 def test_a_call_and_a_look_up_that_both_cancel_themselves_leave_a_doubt_to_be_looked_up_again(
     drive: Driver, log: Log
 ) -> None:

@@ -23,7 +23,8 @@ def test_input_and_note_are_in_postgresql_and_nowhere_else(scene: Scene) -> None
         question = scene.question(run_id)
         decide(question.approval_id, "approve", by="ana", note=NOTE)
         scene.await_status(run_id, "finished")
-        eventually(lambda: [t["state"] for t in flower.tasks(run_id)] == ["RETRY", "SUCCESS"])
+        # A doorbell that waits and one that ends it; on a slow machine the sweep may have rung once more.
+        eventually(lambda: {t["state"] for t in flower.tasks(run_id)} >= {"RETRY", "SUCCESS"})
         seen = {
             "flower": flower.everything(),
             "flower's log": flower.log,
