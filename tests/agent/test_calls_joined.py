@@ -141,3 +141,30 @@ def test_a_call_that_raises_stop_iteration_leaves_nobody_waiting(
         return {"seen": [ended.acquire(timeout=10) for _ in threads]}
 
     assert drive(chain(node), {}).output["seen"] == [True, True]
+
+
+def test_a_node_that_stops_waiting_for_a_named_call_and_calls_again_gets_the_first_calls_result(
+    drive: Driver, log: Log
+) -> None:
+    called, given_up = asyncio.Event(), asyncio.Event()
+
+    @effect("pay")
+    async def pay(call: EffectCall, order: str) -> str:
+        log("act")
+        called.set()
+        await given_up.wait()
+        return "receipt"
+
+    async def node(state: State) -> State:
+        first = asyncio.create_task(pay.slot("deposit")("o-1"))
+        await called.wait()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        given_up.set()
+        return {"seen": [await pay.slot("deposit")("o-1")]}
+
+    run = drive(chain(node), {})
+
+    assert run.output["seen"] == ["receipt"]
+    assert log.lines == ["act"]
