@@ -31,7 +31,7 @@ def test_the_list_shows_run_agent_reason_and_that_a_waiting_run_is_not_over(
 
     decide(question.approval_id, "approve", by="ana")
 
-    eventually(lambda: {t["state"] for t in flower.tasks(run_id)} == {"RETRY", "SUCCESS"})
+    eventually(lambda: [t["state"] for t in flower.tasks(run_id)] == ["RETRY", "SUCCESS"])
     assert waiting["uuid"] == run_id
     assert waiting["kwargs"] == f"run {run_id}, agent approved, started"
     assert waiting["result"] == "run is waiting"

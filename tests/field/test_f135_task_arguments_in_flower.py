@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from typing import Any
 
 import redis
 
@@ -23,8 +24,7 @@ def test_input_and_note_are_in_postgresql_and_nowhere_else(scene: Scene) -> None
         question = scene.question(run_id)
         decide(question.approval_id, "approve", by="ana", note=NOTE)
         scene.await_status(run_id, "finished")
-        # A doorbell that waits and one that ends it; on a slow machine the sweep may have rung once more.
-        eventually(lambda: {t["state"] for t in flower.tasks(run_id)} >= {"RETRY", "SUCCESS"})
+        eventually(lambda: [t["state"] for t in _asked_for(flower, run_id)] == ["RETRY", "SUCCESS"])
         seen = {
             "flower": flower.everything(),
             "flower's log": flower.log,
@@ -38,6 +38,11 @@ def test_input_and_note_are_in_postgresql_and_nowhere_else(scene: Scene) -> None
     for place, text in seen.items():
         assert IBAN not in text, place
         assert NOTE not in text, place
+
+
+def _asked_for(flower: Flower, run_id: str) -> list[dict[str, Any]]:
+    """Without the doorbell that the sweep may add while a busy worker has the first and has not begun."""
+    return [task for task in flower.tasks(run_id) if "found by the sweep" not in task["kwargs"]]
 
 
 def redis_dump(scene: Scene) -> str:
