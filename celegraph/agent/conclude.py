@@ -9,7 +9,7 @@ from typing import Any
 
 from celegraph.agent.declaration import EffectCall
 from celegraph.agent.doubt import Stop
-from celegraph.agent.failures import describe
+from celegraph.agent.failures import describe, is_the_codes_own
 from celegraph.agent.identify import Request, call_timeout
 from celegraph.agent.lookups import call_of
 from celegraph.agent.not_done import is_not_done
@@ -110,10 +110,8 @@ async def conclude_error(granted: Granted, error: BaseException) -> Effect | Non
     shorten = decl.in_doubt == "retry"
     await effects.record_doubt(attempt.pen, granted.nth, facts, over=shorten)
     row = await granted.request.read_again()
-    if not isinstance(error, (Exception, asyncio.CancelledError)):
+    if not is_the_codes_own(error):
         return None  # the process or the attempt is being torn down; the next attempt meets the doubt
-    # Over: the attempt has cancelled its calls.  Else the cancellation is of the client's own making (of its
-    # background task, say), and proves as little as any error.
     attempt.check_open()
     if shorten and row.status == "pending":
         raise await attempt.stop(Stop.back_off(granted.row.attempts, type(error).__name__).outcome)
