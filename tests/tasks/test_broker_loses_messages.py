@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,26 +85,27 @@ def _not_waiting(client: redis.Redis) -> bool:
     return not any("brpop" in str(c["cmd"]) and "b" in str(c["flags"]) for c in client.client_list())
 
 
-def test_a_message_delivered_again_after_its_run_is_over_does_nothing(
-    database_url: str, broker_url: str, tmp_path: Path
-) -> None:
-    with Scene(database_url, broker_url, tmp_path, celery=IMPATIENT) as scene:
-        first = scene.worker("first", concurrency=1, beat=True)
-        scene.gates.close("pay")
-        run_id = scene.begin("retried")
-        scene.gates.await_arrival("pay", run_id)
-        first.kill()  # its message stays in `unacked` until it is overdue
-        scene.gates.open("pay")
-        second = scene.worker("second", concurrency=1, beat=True)
-        scene.await_status(run_id, "finished")
-        steps = scene.trail.steps(run_id)
+def test_a_message_delivered_again_after_its_run_is_over_does_nothing(scene: Scene) -> None:
+    first = scene.worker("first", concurrency=1)
+    scene.gates.close("pay")
+    run_id = scene.begin("retried")
+    scene.gates.await_arrival("pay", run_id)
+    first.kill()  # its message stays in `unacked`, and these two workers do not look for overdue ones
+    scene.gates.open("pay")
+    second = scene.worker("second", concurrency=1, beat=True)
+    scene.await_status(run_id, "finished")
+    second.send(signal.SIGTERM)
+    second.wait()
+    steps = scene.trail.steps(run_id)
 
-        eventually(lambda: f"start_run[{run_id}] succeeded" in second.log, within=20)
+    scene.celery.update(IMPATIENT)
+    third = scene.worker("third", concurrency=1, beat=True)
+    eventually(lambda: f"start_run[{run_id}] succeeded" in third.log, within=20)
 
-        assert scene.trail.steps(run_id) == steps
-        assert len(scene.provider.acts_of(run_id)) == 1
-        with redis.Redis.from_url(broker_url) as client:
-            eventually(lambda: client.hlen("unacked") == 0 and client.llen("celegraph") == 0)
+    assert scene.trail.steps(run_id) == steps
+    assert len(scene.provider.acts_of(run_id)) == 1
+    with redis.Redis.from_url(scene.broker_url) as client:
+        eventually(lambda: client.hlen("unacked") == 0 and client.llen("celegraph") == 0)
 
 
 def test_without_beat_workers_see_to_everything_that_beat_asks_for(scene: Scene) -> None:
