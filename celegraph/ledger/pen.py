@@ -17,6 +17,7 @@ from psycopg.rows import DictRow, dict_row
 
 from celegraph.config import Config
 from celegraph.ledger.connect import as_application, pen_name, set_session
+from celegraph.ledger.prepared import PreparedStatements
 from celegraph.ledger.spans import exact_spans
 
 # By SET after connecting, never by options=: PgBouncer refuses unknown start-up parameters.
@@ -39,8 +40,7 @@ class Pen:
         self.conn = conn
         self.lock = asyncio.Lock()
         self._sheltered: set[asyncio.Task[Any] | None] = set()
-        # One for all statements: making one is a fiftieth of an effect's time.
-        self._cursor = conn.cursor()
+        self.statements = PreparedStatements(conn)
 
     @classmethod
     async def open(cls, config: Config) -> Pen:
@@ -86,9 +86,9 @@ class Pen:
 
     async def _fetch(self, query: bytes, params: Mapping[str, Any] | None) -> list[DictRow]:
         async with self.lock:
-            await self._cursor.execute(query, params)
-            # Not `description`: it builds an object for every column.
-            return await self._cursor.fetchall() if self._cursor.rownumber is not None else []
+            # Effects side by side have work to do while one of them waits.
+            alone = len(self._sheltered) < 2
+            return await self.statements.fetch(query, params or {}, alone=alone)
 
     async def close(self) -> None:
         """Close for good; the server frees the session's locks.  An error here changes nothing."""

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import resources
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_PARAMETER = re.compile(rb"%(?:%|\((\w+)\)s)")
 
 
 class Queries:
@@ -44,3 +45,16 @@ def parse(file: str, text: str) -> Queries:
     """The named queries of a text in that form; `file` is how errors call it."""
     parts = _NAME.split(text)
     return Queries(file, {n: q.strip().encode() for n, q in zip(parts[1::2], parts[2::2], strict=True)})
+
+
+@cache
+def numbered(query: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """The query as PostgreSQL itself reads it, with $1 for its first parameter; and the parameters' names."""
+    numbers: dict[bytes, int] = {}
+
+    def number(match: re.Match[bytes]) -> bytes:
+        name = match[1]
+        return b"%" if name is None else b"$%d" % numbers.setdefault(name, len(numbers) + 1)
+
+    text = _PARAMETER.sub(number, query)
+    return text, tuple(name.decode() for name in numbers)

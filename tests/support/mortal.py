@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
+from weakref import WeakSet
 
 import psycopg
 from psycopg import AsyncConnection
@@ -43,6 +44,7 @@ class MortalWorker:
         self._left = 0
         self._died = False
         self._work: Future[None] | None = None
+        self._mortals: WeakSet[Pen] = WeakSet()
 
     @property
     def busy(self) -> bool:
@@ -79,21 +81,24 @@ class MortalWorker:
 
     async def _ready_pen(self, slot: Slot) -> Pen:
         pen = await Slot.ready_pen(slot)
-        pen.conn.wait = self._mortal(pen.conn)  # type: ignore[method-assign]
+        if pen not in self._mortals:
+            self._mortals.add(pen)
+            # What is ours; and what LangGraph's saver says by cursors of its own.
+            pen.statements.fetch = self._mortal(pen.conn, pen.statements.fetch)  # type: ignore[method-assign]
+            pen.conn.wait = self._mortal(pen.conn, pen.conn.wait)  # type: ignore[method-assign]
         return pen
 
-    def _mortal(self, conn: AsyncConnection[Any]) -> Any:
-        async def wait(gen: Any, *args: Any, **kwargs: Any) -> Any:
+    def _mortal(self, conn: AsyncConnection[Any], say: Callable[..., Any]) -> Any:
+        async def say_or_die(*args: Any, **kwargs: Any) -> Any:
             death = self._counted()
             if death is not None and death.side == "before":
-                gen.close()
                 self._die(conn, death)
-            answer = await AsyncConnection.wait(conn, gen, *args, **kwargs)
+            answer = await say(*args, **kwargs)
             if death is not None:
                 self._die(conn, death)
             return answer
 
-        return wait
+        return say_or_die
 
     def _counted(self) -> Death | None:
         self._left -= 1

@@ -1,0 +1,254 @@
+"""What the pen says without a cursor means what it would mean with one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from types import FrameType
+from typing import Any, TypeVar
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+from psycopg.types.json import Jsonb
+
+from celegraph.config import Config
+from celegraph.ledger import answers
+from celegraph.ledger.connect import Conn
+from celegraph.ledger.db_errors import is_lost
+from celegraph.ledger.pen import Pen
+from celegraph.ledger.queries import numbered
+from tests.support.waiting import eventually
+
+T = TypeVar("T")
+LONG = 10_000
+SLEEP = b"SELECT pg_sleep(%(seconds)s)"
+
+
+def with_pen(config: Config, work: Callable[[Pen], Coroutine[Any, Any, T]]) -> T:
+    async def run() -> T:
+        pen = await Pen.open(config)
+        try:
+            return await work(pen)
+        finally:
+            await pen.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[0, LONG], ids=["on the loop", "at once"])
+def moment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """For how many milliseconds an answer is waited for right where it was asked for."""
+    moment: int = request.param
+    monkeypatch.setattr(answers, "_MOMENT", moment)
+    return moment
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (None, "text"),
+        ("an ü and a %", "text"),
+        (True, "boolean"),
+        (7, "int4"),
+        (2**40, "bigint"),
+        (2**70, "numeric"),
+        (0.1, "double precision"),
+        (b"\x00\xff", "bytea"),
+        (Decimal("10.50"), "numeric"),
+        (datetime(2026, 3, 29, 1, 30, tzinfo=UTC), "timestamptz"),
+        (timedelta(days=1, microseconds=3), "interval"),
+        (UUID(int=7), "uuid"),
+        (["a", "b"], "text[]"),
+        (Jsonb({"a": [1, None]}), "jsonb"),
+    ],
+)
+@pytest.mark.usefixtures("moment")
+def test_values_and_columns_come_and_go_as_with_a_cursor(config: Config, value: object, kind: str) -> None:
+    query = f"SELECT %(v)s::{kind} AS v, 1 AS one, '%%' AS sign".encode()
+
+    async def both(pen: Pen) -> tuple[Any, Any]:
+        ours = [await pen.fetch(query, {"v": value, "unused": 1}) for _ in range(2)]
+        cursor = await pen.conn.execute(query, {"v": value})
+        assert ours[0] == ours[1]
+        return ours[0], await cursor.fetchall()
+
+    ours, theirs = with_pen(config, both)
+
+    assert ours == theirs
+    assert list(ours[0]) == ["v", "one", "sign"]
+
+
+@pytest.mark.usefixtures("moment")
+def test_one_query_takes_small_and_large_numbers_and_none_in_turns(config: Config) -> None:
+    async def work(pen: Pen) -> list[object]:
+        query = b"SELECT %(v)s::numeric AS v"
+        return [(await pen.fetch(query, {"v": v}))[0]["v"] for v in (1, 70_000, 2**40, None, 2, 2**70)]
+
+    assert with_pen(config, work) == [1, 70_000, 2**40, None, 2, 2**70]
+
+
+@pytest.mark.usefixtures("moment")
+def test_an_error_is_that_of_a_cursor_and_the_next_statement_is_well(config: Config) -> None:
+    async def work(pen: Pen) -> tuple[psycopg.Error, psycopg.Error, list[Any]]:
+        twice = b"INSERT INTO ticks (name, at) VALUES ('one', now()), ('one', now())"
+        with pytest.raises(pg.UniqueViolation) as refused:
+            await pen.fetch(twice)
+        with pytest.raises(pg.UndefinedTable) as unprepared:
+            await pen.fetch(b"SELECT * FROM nowhere")
+        return refused.value, unprepared.value, await pen.fetch(b"SELECT 1 AS one")
+
+    refused, unprepared, rows = with_pen(config, work)
+
+    assert refused.diag.constraint_name == "ticks_pkey"
+    assert unprepared.diag.sqlstate == "42P01"
+    assert rows == [{"one": 1}]
+
+
+@pytest.mark.usefixtures("moment")
+def test_a_value_larger_than_every_buffer_goes_through_and_comes_back(config: Config) -> None:
+    large = "x" * 20_000_000
+
+    async def work(pen: Pen) -> list[Any]:
+        return [(await pen.fetch(b"SELECT %(v)s::text AS v", {"v": v}))[0]["v"] for v in ("", large, "")]
+
+    assert with_pen(config, work) == ["", large, ""]
+
+
+@pytest.mark.usefixtures("moment")
+def test_a_statement_without_rows_has_none_and_leaves_the_next_one_alone(config: Config) -> None:
+    async def work(pen: Pen) -> list[Any]:
+        return [
+            await pen.fetch(b"UPDATE ticks SET name = name WHERE false"),
+            await pen.fetch(b"SELECT name FROM ticks WHERE false"),
+            await pen.fetch(b"SELECT 1 AS one"),
+        ]
+
+    assert with_pen(config, work) == [[], [], [{"one": 1}]]
+
+
+@pytest.mark.usefixtures("moment")
+def test_a_session_that_the_server_has_ended_is_lost(config: Config, conn: Conn) -> None:
+    async def work(pen: Pen) -> tuple[bool, bool]:
+        await pen.fetch(b"SELECT 1")
+        (row,) = await pen.fetch(b"SELECT pg_backend_pid() AS pid")
+        conn.execute("SELECT pg_terminate_backend(%s, 10000)", (row["pid"],))
+        with pytest.raises(psycopg.OperationalError) as first:
+            await pen.fetch(b"SELECT 1")
+        with pytest.raises(psycopg.OperationalError) as second:
+            await pen.fetch(b"SELECT 1")
+        return is_lost(first.value) and is_lost(second.value), pen.broken
+
+    assert with_pen(config, work) == (True, True)
+
+
+def test_a_cancelled_fetch_is_seen_to_its_end_and_its_answer_is_not_the_next_ones(config: Config) -> None:
+    async def work(pen: Pen) -> list[Any]:
+        await pen.fetch(b"SELECT 1")
+        slow = asyncio.ensure_future(pen.fetch(b"SELECT 'slow' AS said FROM pg_sleep(0.3)"))
+        await asyncio.sleep(0)  # it has been asked for
+        slow.cancel()
+        return await pen.fetch(b"SELECT 'next' AS said")
+
+    assert with_pen(config, work) == [{"said": "next"}]
+
+
+@pytest.mark.parametrize(("effects", "by_the_loop"), [(0, False), (1, False), (2, True)])
+def test_a_quick_answer_is_waited_for_on_the_loop_only_when_effects_are_made_side_by_side(
+    config: Config, monkeypatch: pytest.MonkeyPatch, effects: int, by_the_loop: bool
+) -> None:
+    monkeypatch.setattr(answers, "_MOMENT", LONG)
+    waited: list[object] = []
+
+    async def work(pen: Pen) -> None:
+        await pen.fetch(b"SELECT 1 AS one")  # by the loop: nobody knows yet how fast the server is
+
+        async def wait(work: object) -> object:
+            waited.append(work)
+            return await psycopg.AsyncConnection.wait(pen.conn, work)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(pen.conn, "wait", wait)
+        at_work = asyncio.Barrier(effects + 1)
+
+        async def effect() -> None:
+            with pen.shelter():
+                await at_work.wait()
+                await at_work.wait()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(effects):
+                group.create_task(effect())
+            await at_work.wait()
+            assert await pen.fetch(b"SELECT 1 AS one") == [{"one": 1}]
+            await at_work.wait()
+
+    with_pen(config, work)
+
+    assert bool(waited) == by_the_loop
+
+
+def test_the_loop_goes_on_while_a_slow_answer_is_on_its_way(config: Config) -> None:
+    """The first answer shows a fast server, and then one statement takes its time."""
+
+    async def work(pen: Pen) -> bool:
+        await pen.fetch(b"SELECT 1")
+        (row,) = await pen.fetch(b"SELECT pg_backend_pid() AS pid")
+        slow = asyncio.ensure_future(pen.fetch(b"SELECT pg_sleep(60)"))
+        async with await psycopg.AsyncConnection.connect(config.database_url) as other:
+            # Whoever can ask this has the loop; and only this ends the statement.
+            await other.execute("SELECT pg_cancel_backend(%s)", (row["pid"],))
+            while not slow.done():
+                await other.execute("SELECT pg_cancel_backend(%s)", (row["pid"],))
+        with pytest.raises(pg.QueryCanceled):
+            await slow
+        return True
+
+    assert with_pen(config, work)
+
+
+def test_a_signal_that_raises_while_an_answer_is_waited_for_ends_the_connection(
+    config: Config, conn: Conn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next statement would be given this one's answer."""
+    monkeypatch.setattr(answers, "_MOMENT", 10 * LONG)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped
+
+    def stop_when_it_is_asked(pid: int) -> None:
+        asked = "SELECT FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND query LIKE '%%sleep%%'"
+        eventually(lambda: conn.execute(asked, (pid,)).rowcount == 1)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
+    async def work(pen: Pen) -> bool:
+        with pen.shelter():
+            (row,) = await pen.fetch(b"SELECT pg_backend_pid() AS pid")
+            await pen.fetch(SLEEP, {"seconds": 0.0})
+            thread = threading.Thread(target=stop_when_it_is_asked, args=(row["pid"],))
+            thread.start()
+            with pytest.raises(Stopped):
+                await pen.fetch(SLEEP, {"seconds": 60.0})
+            thread.join()
+            with pytest.raises(psycopg.OperationalError):
+                await pen.fetch(b"SELECT 1")
+        return pen.broken
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        assert with_pen(config, work)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_parameters_are_numbered_in_the_order_of_their_first_places() -> None:
+    query = b"SELECT %(b)s, %(a)s, %(b)s, 5 %% 2, 'LIKE %%x'"
+
+    assert numbered(query) == (b"SELECT $1, $2, $1, 5 % 2, 'LIKE %x'", ("b", "a"))
