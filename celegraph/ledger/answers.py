@@ -15,8 +15,8 @@ from psycopg.abc import PQGen
 
 T = TypeVar("T")
 
-# Milliseconds.  Other threads go on meanwhile.
-_MOMENT = 1
+# Seconds; poll() rounds up to a thousandth.  Other threads go on meanwhile.
+_MOMENT = 0.001
 
 
 class Answers:
@@ -38,22 +38,24 @@ class Answers:
         began = time.monotonic()
         try:
             state = next(work)
-            while alone and self._soon and state == waiting.WAIT_R and self._is_coming():
+            while alone and self._soon and state == waiting.WAIT_R and self._comes_before(began + _MOMENT):
                 state = work.send(waiting.READY_R)
         except StopIteration as end:
             answer: T = end.value
             return answer
         answer = await self._conn.wait(_rest(work, state))
-        self._soon = time.monotonic() - began < _MOMENT / 1000
+        self._soon = time.monotonic() - began < _MOMENT
         return answer
 
-    def _is_coming(self) -> bool:
-        self._soon = self._poll is not None and bool(self._poll.poll(_MOMENT))
+    def _comes_before(self, end: float) -> bool:
+        # One end for the whole answer: a long one comes in many parts, each of them at once.
+        left = end - time.monotonic()
+        self._soon = self._poll is not None and left > 0 and bool(self._poll.poll(left * 1000))
         return self._soon
 
 
 def _rest(work: PQGen[T], state: waiting.Wait) -> PQGen[T]:
-    """`work` from where it waits for `state`."""
+    """`work` from where it waits for `state`: a generator that has begun cannot be begun by `conn.wait`."""
     try:
         while True:
             state = work.send((yield state))

@@ -21,6 +21,10 @@ from psycopg.rows import DictRow
 from celegraph.ledger.answers import Answers
 from celegraph.ledger.queries import numbered
 
+# Somebody has said DEALLOCATE ALL, as psycopg does after a rollback; or a migration has given a table that
+# the statement returns whole another column.
+_OUTDATED = (errors.InvalidSqlStatementName, errors.FeatureNotSupported)
+
 
 @dataclass
 class _Prepared:
@@ -43,7 +47,8 @@ class PreparedStatements:
         self._answers = Answers(conn)
         self._transformer = Transformer(conn)
         self._numbers = count()
-        # By query and parameters' types: a small integer is of another type than a large one.
+        # By query and parameters' types: a small integer is of another type than a large one.  No bound is
+        # needed, as queries are constants.
         self._prepared: dict[tuple[bytes, tuple[int, ...] | None], _Prepared] = {}
 
     async def fetch(self, query: bytes, params: Mapping[str, Any], *, alone: bool) -> list[DictRow]:
@@ -52,10 +57,15 @@ class PreparedStatements:
         `alone`: see `Answers`.
         """
         try:
-            return await self._fetch(query, params, alone)
+            try:
+                return await self._fetch(query, params, alone)
+            except _OUTDATED:
+                # A refused statement has done nothing: once more, prepared anew.
+                self._prepared.clear()
+                return await self._fetch(query, params, alone)
         except BaseException:
-            # A signal's handler has raised.  Nobody will read the answer that is still to come, and the next
-            # statement must not take it for its own.
+            # A signal's handler has raised, and nobody will read the answer that is still to come: the
+            # connection would refuse every statement from now on and never look broken.
             if self._conn.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 self._conn.pgconn.finish()
             raise
@@ -95,4 +105,5 @@ class PreparedStatements:
             columns = statement.columns = tuple(name.decode() for name in found)
         self._transformer.set_pgresult(result)
         rows = self._transformer.load_rows(0, result.ntuples, tuple)
+        self._transformer.set_pgresult(None)  # it may be large, and the slot idle for long
         return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -26,8 +26,10 @@ from celegraph.ledger.queries import numbered
 from tests.support.waiting import eventually
 
 T = TypeVar("T")
-LONG = 10_000
+LONG = 10.0  # seconds
 SLEEP = b"SELECT pg_sleep(%(seconds)s)"
+# One row while the session of `pid` executes such a query.
+ASKED = "SELECT FROM pg_stat_activity WHERE pid = %(pid)s AND state = 'active' AND query LIKE %(query)s"
 
 
 def with_pen(config: Config, work: Callable[[Pen], Coroutine[Any, Any, T]]) -> T:
@@ -41,10 +43,10 @@ def with_pen(config: Config, work: Callable[[Pen], Coroutine[Any, Any, T]]) -> T
     return asyncio.run(run())
 
 
-@pytest.fixture(params=[0, LONG], ids=["on the loop", "at once"])
-def moment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """For how many milliseconds an answer is waited for right where it was asked for."""
-    moment: int = request.param
+@pytest.fixture(params=[0.0, LONG], ids=["on the loop", "at once"])
+def moment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
+    """For how many seconds an answer is waited for right where it was asked for."""
+    moment: float = request.param
     monkeypatch.setattr(answers, "_MOMENT", moment)
     return moment
 
@@ -147,15 +149,46 @@ def test_a_session_that_the_server_has_ended_is_lost(config: Config, conn: Conn)
     assert with_pen(config, work) == (True, True)
 
 
-def test_a_cancelled_fetch_is_seen_to_its_end_and_its_answer_is_not_the_next_ones(config: Config) -> None:
+def test_a_cancelled_fetch_is_seen_to_its_end_and_its_answer_is_not_the_next_ones(
+    config: Config, conn: Conn
+) -> None:
+    slow = b"INSERT INTO ticks (name, at) SELECT 'slow', now() FROM pg_sleep(0.3) RETURNING name AS said"
+
     async def work(pen: Pen) -> list[Any]:
-        await pen.fetch(b"SELECT 1")
-        slow = asyncio.ensure_future(pen.fetch(b"SELECT 'slow' AS said FROM pg_sleep(0.3)"))
-        await asyncio.sleep(0)  # it has been asked for
-        slow.cancel()
+        (row,) = await pen.fetch(b"SELECT pg_backend_pid() AS pid")
+        fetch = asyncio.ensure_future(pen.fetch(slow))
+        while conn.execute(ASKED, {"query": "INSERT%", "pid": row["pid"]}).rowcount == 0:
+            await asyncio.sleep(0)
+        fetch.cancel()
         return await pen.fetch(b"SELECT 'next' AS said")
 
     assert with_pen(config, work) == [{"said": "next"}]
+    assert conn.execute("SELECT FROM ticks WHERE name = 'slow'").rowcount == 1
+
+
+@pytest.mark.usefixtures("moment")
+def test_a_statement_that_the_server_has_forgotten_or_outgrown_is_prepared_anew(
+    config: Config, conn: Conn
+) -> None:
+    conn.execute("CREATE TABLE grown AS SELECT 1 AS one")
+
+    async def work(pen: Pen) -> list[Any]:
+        query = b"SELECT * FROM grown"
+        first = await pen.fetch(query)
+        await pen.conn.execute("DEALLOCATE ALL")
+        second = await pen.fetch(query)
+        conn.execute("ALTER TABLE grown ADD COLUMN two int DEFAULT 2")
+        return [first, second, await pen.fetch(query)]
+
+    assert with_pen(config, work) == [[{"one": 1}], [{"one": 1}], [{"one": 1, "two": 2}]]
+
+
+def test_a_large_answer_is_let_go_with_the_statement_that_brought_it(config: Config) -> None:
+    async def work(pen: Pen) -> object:
+        await pen.fetch(b"SELECT repeat('x', 1000) AS v")
+        return pen.statements._transformer.pgresult
+
+    assert with_pen(config, work) is None
 
 
 @pytest.mark.parametrize(("effects", "by_the_loop"), [(0, False), (1, False), (2, True)])
@@ -192,29 +225,48 @@ def test_a_quick_answer_is_waited_for_on_the_loop_only_when_effects_are_made_sid
     assert bool(waited) == by_the_loop
 
 
-def test_the_loop_goes_on_while_a_slow_answer_is_on_its_way(config: Config) -> None:
-    """The first answer shows a fast server, and then one statement takes its time."""
-
-    async def work(pen: Pen) -> bool:
-        await pen.fetch(b"SELECT 1")
-        (row,) = await pen.fetch(b"SELECT pg_backend_pid() AS pid")
-        slow = asyncio.ensure_future(pen.fetch(b"SELECT pg_sleep(60)"))
+def test_the_loop_goes_on_while_a_slow_answer_is_on_its_way(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(pen: Pen) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(answers, "_MOMENT", LONG)  # the server counts as a fast one
+            (row,) = await pen.fetch(b"SELECT pg_backend_pid() AS pid")
+        slow = asyncio.ensure_future(pen.fetch(SLEEP, {"seconds": 60.0}))
         async with await psycopg.AsyncConnection.connect(config.database_url) as other:
-            # Whoever can ask this has the loop; and only this ends the statement.
-            await other.execute("SELECT pg_cancel_backend(%s)", (row["pid"],))
+            # Whoever can say this has the loop; and only this ends the statement.
             while not slow.done():
                 await other.execute("SELECT pg_cancel_backend(%s)", (row["pid"],))
         with pytest.raises(pg.QueryCanceled):
             await slow
-        return True
 
-    assert with_pen(config, work)
+    with_pen(config, work)
+
+
+def test_the_loop_goes_on_while_a_long_answer_comes_in_many_parts(config: Config) -> None:
+    async def work(pen: Pen) -> int:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        with pen.shelter():
+            await pen.fetch(b"SELECT 1")
+            counting = asyncio.ensure_future(count())
+            await pen.fetch(b"SELECT repeat('x', 20000) AS v FROM generate_series(1, 2000)")
+            counting.cancel()
+        return turns
+
+    assert with_pen(config, work) > 10
 
 
 def test_a_signal_that_raises_while_an_answer_is_waited_for_ends_the_connection(
     config: Config, conn: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the next statement would be given this one's answer."""
+    """It would refuse every statement from then on, and nobody would know why."""
     monkeypatch.setattr(answers, "_MOMENT", 10 * LONG)
 
     class Stopped(Exception):
@@ -224,8 +276,7 @@ def test_a_signal_that_raises_while_an_answer_is_waited_for_ends_the_connection(
         raise Stopped
 
     def stop_when_it_is_asked(pid: int) -> None:
-        asked = "SELECT FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND query LIKE '%%sleep%%'"
-        eventually(lambda: conn.execute(asked, (pid,)).rowcount == 1)
+        eventually(lambda: conn.execute(ASKED, {"query": "%pg_sleep%", "pid": pid}).rowcount == 1)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
     async def work(pen: Pen) -> bool:
@@ -237,8 +288,6 @@ def test_a_signal_that_raises_while_an_answer_is_waited_for_ends_the_connection(
             with pytest.raises(Stopped):
                 await pen.fetch(SLEEP, {"seconds": 60.0})
             thread.join()
-            with pytest.raises(psycopg.OperationalError):
-                await pen.fetch(b"SELECT 1")
         return pen.broken
 
     before = signal.signal(signal.SIGALRM, stop)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 from weakref import WeakSet
@@ -19,6 +20,8 @@ from psycopg import AsyncConnection
 from celegraph.ledger.pen import Pen
 from celegraph.tasks.installation import Installation
 from celegraph.tasks.slot import Slot, close_current, current_slot
+
+_being_said: ContextVar[bool] = ContextVar("being_said", default=False)
 
 
 @dataclass(frozen=True)
@@ -90,10 +93,16 @@ class MortalWorker:
 
     def _mortal(self, conn: AsyncConnection[Any], say: Callable[..., Any]) -> Any:
         async def say_or_die(*args: Any, **kwargs: Any) -> Any:
+            if _being_said.get():
+                return await say(*args, **kwargs)  # a part of a statement that has been counted
             death = self._counted()
             if death is not None and death.side == "before":
                 self._die(conn, death)
-            answer = await say(*args, **kwargs)
+            token = _being_said.set(True)
+            try:
+                answer = await say(*args, **kwargs)
+            finally:
+                _being_said.reset(token)
             if death is not None:
                 self._die(conn, death)
             return answer
