@@ -16,6 +16,8 @@ from celegraph.dev.servers import LocalServers
 
 
 def main(home: str, *more: str) -> None:
+    # A shell that runs the tests in the background has them ignore it, and us with them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with LocalServers(fsync=False, temporary=home == "temporary") as servers:
         own = [servers.postgres, servers.valkey]
         facts: dict[str, object] = {
