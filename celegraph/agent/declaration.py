@@ -104,8 +104,18 @@ class Declaration:
         """The JSON schema of the business arguments; None when their types cannot be read."""
         return shape_of(self.function, self.signature)
 
+    @functools.cached_property
+    def _by_place(self) -> tuple[str, ...] | None:
+        """The business parameters, if all can be given without their names."""
+        parameters = self.signature.parameters.values()
+        plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        return tuple(p.name for p in parameters) if plain else None
+
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The business arguments by name, defaults filled in; TypeError as from the function itself."""
+        names = self._by_place
+        if names is not None and len(args) == len(names) and not kwargs:
+            return dict(zip(names, args, strict=True))  # to bind them takes ten times as long
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)

@@ -33,6 +33,7 @@ from celegraph.ledger.plain import (
 _MICROSECOND = timedelta(microseconds=1)
 _EXACT = 2**53 - 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 def canonical_json(value: object, *, path: str = "args") -> bytes:
@@ -43,7 +44,13 @@ def canonical_json(value: object, *, path: str = "args") -> bytes:
     lists, enums their values, dataclasses and pydantic models dicts of their fields.  What has no
     stable form raises `InvalidValue` with the field's path.
     """
-    return rfc8785.dumps(_identity(value, path))
+    tree = _identity(value, path)
+    return simple_json(tree) if _is_simple(tree) else rfc8785.dumps(tree)
+
+
+def simple_json(tree: Json) -> bytes:
+    """RFC 8785 for trees of texts and integers under ASCII keys, in a fraction of the time."""
+    return _sorted(tree).encode()
 
 
 def stored_json(stored: Json) -> bytes:
@@ -78,6 +85,15 @@ def decode_result(stored: Json) -> object:
         return _from_tag(tag, stored[tag])
     # jsonb orders keys its own way: sorting makes both passes iterate alike.
     return {key.removeprefix("$"): decode_result(stored[key]) for key in sorted(stored)}
+
+
+def _is_simple(tree: Json) -> bool:
+    # Floats are written otherwise by Python, and keys beyond ASCII sorted otherwise.
+    if isinstance(tree, dict):
+        return all(key.isascii() for key in tree) and all(map(_is_simple, tree.values()))
+    if isinstance(tree, list):
+        return all(map(_is_simple, tree))
+    return not isinstance(tree, float)
 
 
 def _escape(key: str) -> str:

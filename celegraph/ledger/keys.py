@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 
 from celegraph.errors import InvalidValue
-from celegraph.ledger.canonical import canonical_json
-from celegraph.ledger.plain import check_text
+from celegraph.ledger.canonical import canonical_json, simple_json
+from celegraph.ledger.plain import Json, check_text
 
-# Of texts and small numbers json writes the canonical form, in a fraction of the time.
-_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 _KEY = re.compile(r"[a-z0-9-]+")
 _LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -63,10 +60,10 @@ def message_id(key: str, domain: str) -> str:
 
 def _digest(kind: str, **parts: str | int) -> str:
     # JSON keeps the parts apart: joined by colons, "a:b","c" and "a","b:c" would be one.
-    plain = {
+    plain: dict[str, Json] = {
         name: check_text(part, f"key.{kind}.{name}") if isinstance(part, str) else part
         for name, part in parts.items()
     }
-    digest = hashlib.sha256(_encode({kind: plain}).encode()).digest()
+    digest = hashlib.sha256(simple_json({kind: plain})).digest()
     # 160 bits are 32 characters of base32 without padding.
     return base64.b32encode(digest[:20]).decode().lower()

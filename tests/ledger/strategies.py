@@ -19,6 +19,16 @@ plain: st.SearchStrategy[Json] = st.recursive(
     max_leaves=10,
 )
 
+# What needs no tag: the canonical form is the value's own JSON.
+exact: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | finite | text,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(text.filter(lambda key: not key.startswith("$")), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+
 results: st.SearchStrategy[object] = st.recursive(
     st.one_of(
         st.none(), st.booleans(), st.integers(), finite, text, st.uuids(), st.binary(max_size=5),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
+import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from celegraph.ledger.canonical import canonical_json
 from celegraph.ledger.plain import Json
-from tests.ledger.strategies import finite, plain, through_jsonb
+from tests.ledger.strategies import exact, finite, plain, through_jsonb
 
 
 def same(*values: object) -> bool:
@@ -20,6 +21,13 @@ def reordered(value: Json) -> Json:
     if isinstance(value, dict):
         return {key: reordered(value[key]) for key in reversed(value)}
     return [reordered(item) for item in value] if isinstance(value, list) else value
+
+
+@given(exact)
+@example({"ab": {"a": '"\\/\b\f\n\r\t\x01\x7f\u2028\ud7ff\U0001f600', "B": [True, None]}, "a": {}, "": []})
+@example({"\U0001f600": 1, "\ufb33": 2, "z": 1e21})
+def test_the_canonical_form_is_that_of_rfc_8785(value: Json) -> None:
+    assert canonical_json(value) == rfc8785.dumps(value)
 
 
 @given(plain)
