@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
 
 import psycopg
 import pytest
@@ -20,21 +19,10 @@ from celegraph.ledger.outcomes import Finished, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Admission
 from celegraph.ledger.sweep import sweep_once
+from tests.support.pens import with_pen
 from tests.support.waiting import eventually
 
-T = TypeVar("T")
 Admit = Callable[[str], str]
-
-
-def with_pen(config: Config, work: Callable[[Pen], Coroutine[Any, Any, T]]) -> T:
-    async def run() -> T:
-        pen = await Pen.open(config)
-        try:
-            return await work(pen)
-        finally:
-            await pen.close()
-
-    return asyncio.run(run())
 
 
 async def begin(pen: Pen, run_id: str, config: Config) -> int:

@@ -14,7 +14,8 @@ from celegraph.ledger.outcomes import Drained
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Admission
 from celegraph.ledger.sweep import sweep_once
-from tests.ledger.test_fence import begin, with_pen
+from tests.ledger.test_fence import begin
+from tests.support.pens import with_pen
 
 Admit = Callable[[str], str]
 _LATE = timedelta(seconds=-1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -23,24 +22,13 @@ from celegraph.ledger.connect import Conn
 from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import numbered
+from tests.support.pens import with_pen
 from tests.support.waiting import eventually
 
-T = TypeVar("T")
 LONG = 10.0  # seconds
 SLEEP = b"SELECT pg_sleep(%(seconds)s)"
 # One row while the session of `pid` executes such a query.
 ASKED = "SELECT FROM pg_stat_activity WHERE pid = %(pid)s AND state = 'active' AND query LIKE %(query)s"
-
-
-def with_pen(config: Config, work: Callable[[Pen], Coroutine[Any, Any, T]]) -> T:
-    async def run() -> T:
-        pen = await Pen.open(config)
-        try:
-            return await work(pen)
-        finally:
-            await pen.close()
-
-    return asyncio.run(run())
 
 
 @pytest.fixture(params=[0.0, LONG], ids=["on the loop", "at once"])

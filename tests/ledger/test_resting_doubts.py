@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from celegraph.config import load_config
 from celegraph.ledger import doubts
 from celegraph.ledger.connect import connect
 from celegraph.ledger.pen import Pen
+from tests.support.pens import with_pen
 
 
 def test_doubts_that_no_look_up_can_tell_do_not_keep_the_others_back(database_url: str) -> None:
@@ -22,12 +21,8 @@ def test_doubts_that_no_look_up_can_tell_do_not_keep_the_others_back(database_ur
             " SELECT 'k' || n, 'r', 's', 'pay', '#' || n, '', '{}', ledger_now() FROM generate_series(1, 3) n"
         )
 
-    async def three_turns() -> list[str]:
-        pen = await Pen.open(config)
-        try:
-            turns = [await doubts.resting(pen, ["pay"], 1) for _ in range(3)]
-        finally:
-            await pen.close()
+    async def three_turns(pen: Pen) -> list[str]:
+        turns = [await doubts.resting(pen, ["pay"], 1) for _ in range(3)]
         return [row.idempotency_key for turn in turns for row in turn]
 
-    assert sorted(asyncio.run(three_turns())) == ["k1", "k2", "k3"]
+    assert sorted(with_pen(config, three_turns)) == ["k1", "k2", "k3"]
