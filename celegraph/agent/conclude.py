@@ -17,7 +17,7 @@ from celegraph.config import Config
 from celegraph.errors import InvalidValue
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
-from celegraph.ledger.db_errors import is_lost
+from celegraph.ledger.db_errors import is_cut, is_lost
 from celegraph.ledger.effect_row import Effect, NthCall, Sent
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.pool import ledger
@@ -58,14 +58,15 @@ async def conclude(granted: Granted, call: EffectCall, value: Any) -> Any:
 
 
 async def record_or_keep(pen: Pen, config: Config, call: NthCall, sent: Sent) -> Mapping[str, Any] | None:
-    """As `record_sent`; when the pen is lost, over another connection before the error goes on.
+    """As `record_sent`; when the pen is lost or its statement cut, over another connection before the error
+    goes on.
 
-    The session is gone, but not the fact: else somebody would be asked what is known here.
+    The record is gone, but not the fact: else somebody would be asked what is known here.
     """
     try:
         return await effects.record_sent(pen, call, sent)
     except Exception as error:
-        if is_lost(error):
+        if is_lost(error) or is_cut(error):
             await asyncio.to_thread(_keep, config, call, sent)
         raise
 

@@ -26,6 +26,12 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, gone) and not isinstance(error, (pg.QueryCanceled, *_LIMITS))
 
 
+def is_cut(error: BaseException) -> bool:
+    """The server has given the statement up half-way, for a time limit of the role's or somebody's cancel.
+    It did nothing, its connection is well, and a repetition may succeed."""
+    return isinstance(error, pg.QueryCanceled)
+
+
 def is_bad_value(error: BaseException) -> bool:
     """PostgreSQL refuses the value itself (NUL, not JSON, too large): every repetition fails too."""
     return isinstance(error, (psycopg.DataError, *_LIMITS))

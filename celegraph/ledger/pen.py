@@ -99,5 +99,5 @@ class Pen:
             return
 
     def hang_up(self) -> None:
-        """Close the socket from any thread, without the loop; the server notices at once."""
+        """Close the socket in the slot's own thread, without the loop; the server notices at once."""
         self.conn.pgconn.finish()

@@ -15,6 +15,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -99,21 +100,32 @@ def raise_flag() -> None:
         flag[0] = 1
 
 
+@dataclass(frozen=True)
+class _Handler:
+    """Celery's handler of a signal, after the flag has gone up."""
+
+    celerys: Callable[[int, FrameType | None], Any]
+    main_pid: int
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self.main_pid:  # a forked child inherits the handler until it resets it
+            self.celerys(number, frame)
+            return
+        raise_flag()
+        try:
+            self.celerys(number, frame)
+        except NotImplementedError:
+            # A cold shutdown cancels what is at work, and only the prefork pool can: the threads and solo
+            # pools end a step later.  In a solo worker this would come out of whatever line of the run is
+            # being executed, and fail it.
+            return
+        finally:
+            wrap_handlers()  # Celery has put others there, for the next signal
+
+
 def wrap_handlers() -> None:
     """At t=0 of any shutdown the flag goes up, then Celery's own handler runs.  Main thread only."""
-    main_pid = os.getpid()
-
-    def wrapped(
-        previous: Callable[[int, FrameType | None], Any],
-    ) -> Callable[[int, FrameType | None], Any]:
-        def handler(number: int, frame: FrameType | None) -> Any:
-            if os.getpid() == main_pid:  # a forked child inherits the handler until it resets it
-                raise_flag()
-            return previous(number, frame)
-
-        return handler
-
     for number in _SIGNALS:
         previous = signal.getsignal(number)
-        if callable(previous):
-            signal.signal(number, wrapped(previous))
+        if callable(previous) and not isinstance(previous, _Handler):
+            signal.signal(number, _Handler(previous, os.getpid()))

@@ -38,10 +38,13 @@ def test_a_transient_error_sleeps_in_the_database_and_the_node_runs_again(drive:
         django.db.utils.InterfaceError("the connection is closed"),
         sqlalchemy.exc.OperationalError("SELECT 1", {}, psycopg.OperationalError("terminated")),
         sqlalchemy.exc.InterfaceError("SELECT 1", {}, psycopg.InterfaceError("closed")),
+        psycopg.errors.QueryCanceled("canceling statement due to statement timeout"),
     ],
     ids=lambda error: type(error).__module__ + "." + type(error).__name__,
 )
-def test_a_lost_connection_of_the_nodes_orm_is_transient(drive: Driver, log: Log, lost: Exception) -> None:
+def test_a_lost_connection_or_a_cut_statement_of_the_nodes_own_is_transient(
+    drive: Driver, log: Log, lost: Exception
+) -> None:
     def query(state: State) -> State:
         log("query")
         if log.count("query") == 1:

@@ -21,7 +21,7 @@ CELERY = "CELEGRAPH_TEST_CELERY"
 
 # By name: the test's own process starts runs like a web process, without LangGraph.
 NAMES = ("retried", "awaited", "looked_up", "asked", "approved", "steps")
-HANGING = ("searching", "blocking", "starving", "paid_killing", "refused", "fifty")
+HANGING = ("searching", "blocking", "holding", "starving", "paid_killing", "refused", "fifty")
 # Two seconds of silence are a hang of these.
 TALKING = ("standing", "beating")
 ODD = ("failing", "flaky", "exiting", "exiting_awaited", "eating", "eating_awaited", "killing", "deadlined")

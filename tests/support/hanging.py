@@ -35,6 +35,12 @@ async def _block(state: State, config: RunnableConfig) -> State:
     return {}
 
 
+async def _hold(state: State, config: RunnableConfig) -> State:
+    """Stands in Python on the event loop, at a gate."""
+    enter("hold", _run_id(config))
+    return {}
+
+
 def _block_thread(state: State, config: RunnableConfig) -> State:
     """Stands in C in a thread of its own, when it is the first to do so."""
     enter("stand", _run_id(config))
@@ -92,6 +98,7 @@ def _second_long(name: str) -> Node:
 searching = chain(_FIRST, ("search", _search), _LAST)
 blocking = chain(_FIRST, ("block", _block), _LAST)
 standing = chain(_FIRST, ("stand", _block_thread), _LAST)
+holding = chain(_FIRST, ("hold", _hold), _LAST)
 starving = chain(_FIRST, ("starve", _starve), _LAST)
 beating = chain(_FIRST, ("beat", _beat_until_open), _LAST)
 # Pays, and then kills its process as often as `cents` says.

@@ -71,6 +71,36 @@ def test_a_restart_of_the_database_during_runs_costs_no_run_and_no_worker(
         assert set(children) <= set(worker.children())
 
 
+_BLOCKED = """
+SELECT pid, query FROM pg_stat_activity
+ WHERE %s = ANY(pg_blocking_pids(pid)) AND application_name LIKE 'celegraph pen%%'
+"""
+
+
+def test_an_outcome_whose_statement_is_cancelled_is_no_death(scene: Scene) -> None:
+    """By a time limit of the role's, or by an administrator: the run is handed back and goes on."""
+    scene.worker("w", concurrency=1, beat=True)
+    scene.gates.close("last")
+    run_id = scene.begin("retried")
+    scene.gates.await_arrival("last", run_id)
+
+    cut: list[str] = []
+    with psycopg.connect(scene.database_url) as holder:
+        mine = (holder.info.backend_pid,)
+        holder.execute("LOCK TABLE celegraph.runs IN SHARE MODE")
+        scene.gates.open("last")
+        # First the checkpoint of the last step, then the outcome that comes of it.
+        while not any("-- running -> whatever the outcome says" in query for query in cut):
+            blocked = eventually(lambda: scene.conn.execute(_BLOCKED, mine).fetchall())[0]
+            scene.conn.execute("SELECT pg_cancel_backend(%s)", (blocked["pid"],))
+            eventually(lambda: blocked not in scene.conn.execute(_BLOCKED, mine).fetchall())  # noqa: B023
+            cut.append(blocked["query"])
+
+    assert scene.await_status(run_id, "finished").crash_count == 0
+    assert "abandoned" in scene.kinds(run_id)
+    assert len(scene.provider.acts_of(run_id)) == 1
+
+
 @pytest.fixture
 def plain_url(database_url: str) -> Iterator[str]:
     """The test's database for a role of its own that is no superuser."""

@@ -17,8 +17,8 @@ from tests.support.waiting import eventually
 STEPS = ["one", "two", "three", "four", "last"]
 
 
-def stop_inside_a_step(scene: Scene, pool: str, number: signal.Signals, variant: str = "plain") -> str:
-    """A run whose worker got the signal while its second node was at work; the worker has gone."""
+def stop_inside_a_step(scene: Scene, pool: str, *numbers: signal.Signals, variant: str = "plain") -> str:
+    """A run whose worker got the signals while its second node was at work; the worker has gone."""
     app = APP
     if pool == "spawn":
         pool, app = "prefork", "tests.support.spawned:app"
@@ -27,8 +27,9 @@ def stop_inside_a_step(scene: Scene, pool: str, number: signal.Signals, variant:
     run_id = scene.begin("steps")
     scene.gates.await_arrival("two", run_id)
 
-    worker.send(number)
-    eventually(lambda: scene.run(run_id).draining)
+    for number in numbers:
+        worker.send(number)
+        eventually(lambda: scene.run(run_id).draining)
     scene.gates.open("two")
 
     scene.await_status(run_id, "ready")
@@ -54,16 +55,42 @@ def test_sigterm_hands_the_run_back_after_the_step_and_no_step_runs_twice(scene:
 
 
 @pytest.mark.parametrize(
-    ("pool", "number"),
-    [("prefork", signal.SIGINT), ("threads", signal.SIGINT), ("threads", signal.SIGQUIT)],
-    ids=["prefork SIGINT", "threads SIGINT", "threads SIGQUIT"],
+    ("pool", "numbers"),
+    [
+        ("prefork", [signal.SIGINT]),
+        ("threads", [signal.SIGINT]),
+        ("threads", [signal.SIGQUIT]),
+        ("threads", [signal.SIGTERM, signal.SIGQUIT]),
+        ("solo", [signal.SIGQUIT]),
+        ("solo", [signal.SIGINT, signal.SIGINT]),
+        ("solo", [signal.SIGTERM, signal.SIGQUIT, signal.SIGQUIT]),
+    ],
+    ids=lambda given: given if isinstance(given, str) else " ".join(number.name for number in given),
 )
-def test_other_signals_hand_the_run_back_too(scene: Scene, pool: str, number: signal.Signals) -> None:
-    run_id = stop_inside_a_step(scene, pool, number)
+def test_other_signals_hand_the_run_back_too(scene: Scene, pool: str, numbers: list[signal.Signals]) -> None:
+    run_id = stop_inside_a_step(scene, pool, *numbers)
 
     assert scene.trail.steps(run_id) == ["one", "two"]
     finish_elsewhere(scene, run_id)
     assert scene.trail.steps(run_id) == STEPS
+    assert "crashed" not in scene.kinds(run_id)
+
+
+def test_a_cold_shutdown_of_a_solo_worker_lets_a_step_on_the_event_loop_end(scene: Scene) -> None:
+    """Celery tries to cancel the task, in the very thread that the task is in, and cannot."""
+    worker = scene.worker("first", pool="solo")
+    scene.gates.close("hold")
+    run_id = scene.begin("holding")
+    scene.gates.await_arrival("hold", run_id)
+
+    worker.send(signal.SIGQUIT)
+    eventually(lambda: "Hitting Ctrl+C again will terminate all running tasks!" in worker.log)
+    scene.gates.open("hold")
+
+    scene.await_status(run_id, "ready")
+    worker.wait()
+    assert scene.trail.steps(run_id) == ["one", "hold"]
+    finish_elsewhere(scene, run_id)
     assert "crashed" not in scene.kinds(run_id)
 
 
@@ -126,7 +153,7 @@ def test_a_shutdown_by_remote_control_drains_too(scene: Scene) -> None:
 
 
 def test_a_soft_shutdown_lets_the_step_end(scene: Scene) -> None:
-    run_id = stop_inside_a_step(scene, "prefork", signal.SIGQUIT, "soft")
+    run_id = stop_inside_a_step(scene, "prefork", signal.SIGQUIT, variant="soft")
 
     finish_elsewhere(scene, run_id)
 
