@@ -7,6 +7,7 @@ in its manual; the tests compare what comes out with its cursors.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -46,7 +47,10 @@ class PreparedStatements:
         self._conn = conn
         self._answers = Answers(conn)
         self._transformer = Transformer(conn)
-        self._numbers = count()
+        # Never a name twice: not when nobody heard what became of the first try, nor in a session that a
+        # pooler had given to somebody else before.
+        mine = secrets.token_bytes(4).hex().encode()
+        self._names = (b"celegraph_%s_%d" % (mine, n) for n in count())
         # By query and parameters' types: a small integer is of another type than a large one.  No bound is
         # needed, as queries are constants.
         self._prepared: dict[tuple[bytes, tuple[int, ...] | None], _Prepared] = {}
@@ -82,8 +86,7 @@ class PreparedStatements:
 
     async def _prepare(self, query: bytes, text: bytes, alone: bool) -> _Prepared:
         types = self._transformer.types
-        # Never a name twice, also when nobody heard what became of the first try.
-        statement = _Prepared(b"celegraph_%d" % next(self._numbers))
+        statement = _Prepared(next(self._names))
         self._conn.pgconn.send_prepare(statement.name, text, types)
         await self._result(alone)
         self._prepared[query, types] = statement

@@ -21,6 +21,7 @@ from celegraph.ledger import answers
 from celegraph.ledger.connect import Conn
 from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.pen import Pen
+from celegraph.ledger.prepared import PreparedStatements
 from celegraph.ledger.queries import numbered
 from tests.support.pens import with_pen
 from tests.support.waiting import eventually
@@ -169,6 +170,20 @@ def test_a_statement_that_the_server_has_forgotten_or_outgrown_is_prepared_anew(
         return [first, second, await pen.fetch(query)]
 
     assert with_pen(config, work) == [[{"one": 1}], [{"one": 1}], [{"one": 1, "two": 2}]]
+
+
+def test_a_session_that_somebody_else_had_before_is_as_good_as_a_new_one(config: Config) -> None:
+    """As from a pooler that keeps sessions and does not reset them."""
+
+    async def work(pen: Pen) -> list[Any]:
+        others = PreparedStatements(pen.conn)
+        return [
+            await pen.fetch(b"SELECT 1 AS one"),
+            await others.fetch(b"SELECT 2 AS two", {}, alone=True),
+            await pen.fetch(b"SELECT 1 AS one"),
+        ]
+
+    assert with_pen(config, work) == [[{"one": 1}], [{"two": 2}], [{"one": 1}]]
 
 
 def test_a_large_answer_is_let_go_with_the_statement_that_brought_it(config: Config) -> None:
