@@ -17,7 +17,7 @@ from celegraph.config import Config
 from celegraph.errors import InvalidValue
 from celegraph.ledger import effects
 from celegraph.ledger.canonical import check_size, decode_result, encode_result, stored_json
-from celegraph.ledger.db_errors import is_cut, is_lost
+from celegraph.ledger.db_errors import is_passing
 from celegraph.ledger.effect_row import Effect, NthCall, Sent
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.pool import ledger
@@ -66,7 +66,7 @@ async def record_or_keep(pen: Pen, config: Config, call: NthCall, sent: Sent) ->
     try:
         return await effects.record_sent(pen, call, sent)
     except Exception as error:
-        if is_lost(error) or is_cut(error):
+        if is_passing(error):
             await asyncio.to_thread(_keep, config, call, sent)
         raise
 

@@ -24,7 +24,7 @@ from langgraph.errors import (
 from celegraph.agent.class_names import names_of
 from celegraph.agent.spec import RetryPolicy
 from celegraph.errors import CelegraphError, ClockBehind, Fenced, InheritedState
-from celegraph.ledger.db_errors import is_bad_value, is_cut, is_fenced, is_lost
+from celegraph.ledger.db_errors import is_bad_value, is_fenced, is_passing
 from celegraph.ledger.values import clean_json
 
 # Status codes after which the same request may succeed later (RFC 9110, RFC 6585).
@@ -140,8 +140,7 @@ def _said(error: BaseException) -> str:
 def _is_transient(error: BaseException) -> bool:
     if isinstance(error, TimeoutError | ConnectionError | socket.gaierror | asyncio.CancelledError):
         return True
-    # Lost: a database of the node's own, not the pen.  Cut: any statement.
-    if is_lost(error) or is_cut(error):
+    if is_passing(error):  # of the node's own database, or a cut statement of the pen's
         return True
     if _status_of(error) in _TRANSIENT_STATUS:
         return True

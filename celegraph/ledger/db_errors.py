@@ -26,10 +26,10 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, gone) and not isinstance(error, (pg.QueryCanceled, *_LIMITS))
 
 
-def is_cut(error: BaseException) -> bool:
-    """The server has given the statement up half-way, for a time limit of the role's or somebody's cancel.
-    It did nothing, its connection is well, and a repetition may succeed."""
-    return isinstance(error, pg.QueryCanceled)
+def is_passing(error: BaseException) -> bool:
+    """The connection is lost, or it is well and the server has given the statement up half-way, for a time
+    limit of the role's or somebody's cancel: a repetition may succeed."""
+    return is_lost(error) or isinstance(error, pg.QueryCanceled)
 
 
 def is_bad_value(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ from celegraph.agent.stream import Stream
 from celegraph.errors import NodeExited
 from celegraph.ledger import leases
 from celegraph.ledger.connect import connect
-from celegraph.ledger.db_errors import in_log, is_cut, is_lost
+from celegraph.ledger.db_errors import in_log, is_lost, is_passing
 from celegraph.ledger.outcomes import Abandoned, Failed, Outcome, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Run
@@ -80,7 +80,7 @@ def advance(inst: Installation, run_id: str) -> Advanced:
         # the lock is free, the sweep or the next doorbell counts a death.
         raise
     except Exception as error:
-        if held.run is not None and (is_lost(error) or is_cut(error)):
+        if held.run is not None and is_passing(error):
             # PostgreSQL went away while the outcome was written, or gave it up; no fault of the run's.
             _hand_back(inst, held.run, "abandoned")
         raise
