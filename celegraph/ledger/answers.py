@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, waiting
@@ -22,23 +23,26 @@ _MOMENT = 0.001
 class Answers:
     """The answers of one connection.
 
-    Only where the last one came within a moment, and only for who is alone: else the loop goes on meanwhile.
+    The moment is waited only where the last answer came within one, and only while the asker is `alone`: else
+    the loop goes on meanwhile.
     """
 
-    def __init__(self, conn: AsyncConnection[Any]):
+    def __init__(self, conn: AsyncConnection[Any], alone: Callable[[], bool]):
         self._conn = conn
+        self._alone = alone
         self._soon = False
         # Windows has none.
         self._poll = select.poll() if hasattr(select, "poll") else None
         if self._poll is not None:
             self._poll.register(conn.pgconn.socket, select.POLLIN)
 
-    async def wait(self, work: PQGen[T], *, alone: bool) -> T:
-        """What `conn.wait(work)` returns.  `alone`: the loop may stand still for a moment."""
+    async def wait(self, work: PQGen[T]) -> T:
+        """What `conn.wait(work)` returns."""
         began = time.monotonic()
+        here = self._soon and self._alone()
         try:
             state = next(work)
-            while alone and self._soon and state == waiting.WAIT_R and self._comes_before(began + _MOMENT):
+            while here and state == waiting.WAIT_R and self._comes_before(began + _MOMENT):
                 state = work.send(waiting.READY_R)
         except StopIteration as end:
             answer: T = end.value

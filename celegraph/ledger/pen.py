@@ -40,7 +40,8 @@ class Pen:
         self.conn = conn
         self.lock = asyncio.Lock()
         self._sheltered: set[asyncio.Task[Any] | None] = set()
-        self.statements = PreparedStatements(conn)
+        # Effects side by side have work to do while one of them waits.
+        self.statements = PreparedStatements(conn, alone=lambda: len(self._sheltered) < 2)
 
     @classmethod
     async def open(cls, config: Config) -> Pen:
@@ -86,9 +87,7 @@ class Pen:
 
     async def _fetch(self, query: bytes, params: Mapping[str, Any] | None) -> list[DictRow]:
         async with self.lock:
-            # Effects side by side have work to do while one of them waits.
-            alone = len(self._sheltered) < 2
-            return await self.statements.fetch(query, params or {}, alone=alone)
+            return await self.statements.fetch(query, params or {})
 
     async def close(self) -> None:
         """Close for good; the server frees the session's locks.  An error here changes nothing."""

@@ -8,7 +8,7 @@ in its manual; the tests compare what comes out with its cursors.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -37,36 +37,33 @@ class _Prepared:
 
 
 class PreparedStatements:
-    """Of one autocommit connection, one at a time.
+    """Of one autocommit connection, one at a time.  `alone`: see `Answers`.
 
     Types, values, errors and cancellation are those of psycopg's cursors, which may use the connection before
     and after.
     """
 
-    def __init__(self, conn: AsyncConnection[Any]):
+    def __init__(self, conn: AsyncConnection[Any], alone: Callable[[], bool]):
         self._conn = conn
-        self._answers = Answers(conn)
+        self._answers = Answers(conn, alone)
         self._transformer = Transformer(conn)
         # Never a name twice: not when nobody heard what became of the first try, nor in a session that a
         # pooler had given to somebody else before.
-        mine = secrets.token_bytes(4).hex().encode()
-        self._names = (b"celegraph_%s_%d" % (mine, n) for n in count())
+        mine = secrets.token_hex(4)
+        self._names = (f"celegraph_{mine}_{n}".encode() for n in count())
         # By query and parameters' types: a small integer is of another type than a large one.  No bound is
         # needed, as queries are constants.
         self._prepared: dict[tuple[bytes, tuple[int, ...] | None], _Prepared] = {}
 
-    async def fetch(self, query: bytes, params: Mapping[str, Any], *, alone: bool) -> list[DictRow]:
-        """All rows of one statement, its own transaction.  Raises psycopg's errors.
-
-        `alone`: see `Answers`.
-        """
+    async def fetch(self, query: bytes, params: Mapping[str, Any]) -> list[DictRow]:
+        """All rows of one statement, its own transaction.  Raises psycopg's errors."""
         try:
             try:
-                return await self._fetch(query, params, alone)
+                return await self._fetch(query, params)
             except _OUTDATED:
                 # A refused statement has done nothing: once more, prepared anew.
                 self._prepared.clear()
-                return await self._fetch(query, params, alone)
+                return await self._fetch(query, params)
         except BaseException:
             # A signal's handler has raised, and nobody will read the answer that is still to come: the
             # connection would refuse every statement from now on and never look broken.
@@ -74,27 +71,26 @@ class PreparedStatements:
                 self._conn.pgconn.finish()
             raise
 
-    async def _fetch(self, query: bytes, params: Mapping[str, Any], alone: bool) -> list[DictRow]:
+    async def _fetch(self, query: bytes, params: Mapping[str, Any]) -> list[DictRow]:
         text, names = numbered(query)
         transformer = self._transformer
         values = transformer.dump_sequence([params[name] for name in names], [PyFormat.AUTO] * len(names))
         statement = self._prepared.get((query, transformer.types))
         if statement is None:
-            statement = await self._prepare(query, text, alone)
+            statement = await self._prepare(query, text)
         self._conn.pgconn.send_query_prepared(statement.name, values, transformer.formats)
-        return self._rows(statement, await self._result(alone))
+        return self._rows(statement, await self._result())
 
-    async def _prepare(self, query: bytes, text: bytes, alone: bool) -> _Prepared:
+    async def _prepare(self, query: bytes, text: bytes) -> _Prepared:
         types = self._transformer.types
         statement = _Prepared(next(self._names))
         self._conn.pgconn.send_prepare(statement.name, text, types)
-        await self._result(alone)
+        await self._result()
         self._prepared[query, types] = statement
         return statement
 
-    async def _result(self, alone: bool) -> PGresult:
-        execution = generators.execute(self._conn.pgconn)
-        results: list[PGresult] = await self._answers.wait(execution, alone=alone)
+    async def _result(self) -> PGresult:
+        results: list[PGresult] = await self._answers.wait(generators.execute(self._conn.pgconn))
         result = results[-1]
         if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             raise errors.error_from_result(result)

@@ -176,10 +176,10 @@ def test_a_session_that_somebody_else_had_before_is_as_good_as_a_new_one(config:
     """As from a pooler that keeps sessions and does not reset them."""
 
     async def work(pen: Pen) -> list[Any]:
-        others = PreparedStatements(pen.conn)
+        others = PreparedStatements(pen.conn, alone=lambda: True)
         return [
             await pen.fetch(b"SELECT 1 AS one"),
-            await others.fetch(b"SELECT 2 AS two", {}, alone=True),
+            await others.fetch(b"SELECT 2 AS two", {}),
             await pen.fetch(b"SELECT 1 AS one"),
         ]
 
