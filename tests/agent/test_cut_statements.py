@@ -11,12 +11,10 @@ from psycopg import sql
 from celegraph import EffectCall, effect
 from celegraph.testing.database import Ledger
 from celegraph.testing.driver import Driver
+from tests.support.databases import cut_what_waits_for
 from tests.support.driving import kinds
 from tests.support.log import Log
 from tests.support.shapes import State, chain
-from tests.support.waiting import eventually
-
-_BLOCKED = "SELECT pid FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
 
 
 def cut_the_next_write(ledger: Ledger) -> None:
@@ -26,10 +24,7 @@ def cut_the_next_write(ledger: Ledger) -> None:
 
     def cut() -> None:
         with holder, psycopg.connect(ledger.database_url, autocommit=True) as conn:
-            mine = (holder.info.backend_pid,)
-            ((pid,),) = eventually(lambda: conn.execute(_BLOCKED, mine).fetchall())
-            conn.execute("SELECT pg_cancel_backend(%s)", (pid,))
-            eventually(lambda: (pid,) not in conn.execute(_BLOCKED, mine).fetchall())
+            cut_what_waits_for(holder, conn)
 
     threading.Thread(target=cut, daemon=True).start()
 

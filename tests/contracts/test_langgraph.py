@@ -25,6 +25,7 @@ from celegraph.agent.saver import Saver
 from celegraph.config import load_config
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.queries import load
+from tests.support.pens import with_pen
 from tests.support.shapes import State
 
 
@@ -118,8 +119,7 @@ def test_special_writes_have_a_negative_number_and_results_do_not() -> None:
 
 
 def test_the_saver_waits_for_the_pens_lock(database_url: str) -> None:
-    async def scenario() -> None:
-        pen = await Pen.open(load_config({"database_url": database_url}))
+    async def scenario(pen: Pen) -> None:
         saver = Saver(pen)
         async with pen.lock:
             reading = asyncio.ensure_future(saver.aget_tuple({"configurable": {"thread_id": "run-1"}}))
@@ -127,9 +127,8 @@ def test_the_saver_waits_for_the_pens_lock(database_url: str) -> None:
             done, _ = await asyncio.wait([reading], timeout=0.5)
             assert not done
         assert await reading is None
-        await pen.close()
 
-    asyncio.run(scenario())
+    with_pen(load_config({"database_url": database_url}), scenario)
 
 
 def test_the_function_of_a_conditional_edge_can_be_found() -> None:

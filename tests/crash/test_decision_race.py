@@ -6,7 +6,6 @@ second; at that very moment somebody answers the second.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from celegraph.ledger.outcomes import Ask, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Admission
 from celegraph.ledger.sweep import sweep_once
+from tests.support.pens import with_pen
 from tests.support.scene import Scene
 
 _ROUNDS = 300
@@ -82,15 +82,12 @@ def _forgotten(scene: Scene) -> list[str]:
 
 
 def test_no_decision_is_lost_to_a_settle_even_without_a_sweep(scene: Scene) -> None:
-    async def race_all() -> list[Settled]:
-        pen = await Pen.open(scene.config)
+    async def race_all(pen: Pen) -> list[Settled]:
         with ThreadPoolExecutor(1) as pool:
             offsets = [_SPREAD * (2 * n / _ROUNDS - 1) for n in range(_ROUNDS)]
-            settled = [await _race(scene, pen, pool, f"race-{n}", offset) for n, offset in enumerate(offsets)]
-        await pen.close()
-        return settled
+            return [await _race(scene, pen, pool, f"race-{n}", offset) for n, offset in enumerate(offsets)]
 
-    settled = asyncio.run(race_all())
+    settled = with_pen(scene.config, race_all)
 
     assert _forgotten(scene) == []
     assert {scene.run(f"race-{n}").status for n in range(_ROUNDS)} == {"ready"}
@@ -101,14 +98,12 @@ def test_no_decision_is_lost_to_a_settle_even_without_a_sweep(scene: Scene) -> N
 
 
 def test_the_sweep_wakes_every_run_whose_decider_died_before_it_could(scene: Scene) -> None:
-    async def ask_all() -> None:
-        pen = await Pen.open(scene.config)
+    async def ask_all(pen: Pen) -> None:
         for n in range(_ROUNDS):
             await _ask_both(scene, pen, f"race-{n}")
             await leases.release(pen)
-        await pen.close()
 
-    asyncio.run(ask_all())
+    with_pen(scene.config, ask_all)
     for n in range(_ROUNDS):
         assert approvals.decide(scene.conn, f"race-{n}-2", "approved", {"verb": "approve"}, by="ben")
     assert len(_forgotten(scene)) == _ROUNDS

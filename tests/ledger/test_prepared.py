@@ -23,13 +23,12 @@ from celegraph.ledger.db_errors import is_lost
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.prepared import PreparedStatements
 from celegraph.ledger.queries import numbered
+from tests.support.databases import waiting_for
 from tests.support.pens import with_pen
 from tests.support.waiting import eventually
 
 LONG = 10.0  # seconds
 SLEEP = b"SELECT pg_sleep(%(seconds)s)"
-# One row while the session of `pid` executes such a query.
-ASKED = "SELECT FROM pg_stat_activity WHERE pid = %(pid)s AND state = 'active' AND query LIKE %(query)s"
 
 
 @pytest.fixture(params=[0.0, LONG], ids=["on the loop", "at once"])
@@ -141,14 +140,17 @@ def test_a_session_that_the_server_has_ended_is_lost(config: Config, conn: Conn)
 def test_a_cancelled_fetch_is_seen_to_its_end_and_its_answer_is_not_the_next_ones(
     config: Config, conn: Conn
 ) -> None:
-    slow = b"INSERT INTO ticks (name, at) SELECT 'slow', now() FROM pg_sleep(0.3) RETURNING name AS said"
+    slow = b"INSERT INTO ticks (name, at) VALUES ('slow', now()) RETURNING name AS said"
 
     async def work(pen: Pen) -> list[Any]:
-        (row,) = await pen.fetch(b"SELECT pg_backend_pid() AS pid")
-        fetch = asyncio.ensure_future(pen.fetch(slow))
-        while conn.execute(ASKED, {"query": "INSERT%", "pid": row["pid"]}).rowcount == 0:
-            await asyncio.sleep(0)
-        fetch.cancel()
+        with psycopg.connect(config.database_url) as holder:
+            holder.execute("LOCK TABLE celegraph.ticks IN SHARE MODE")
+            fetch = asyncio.ensure_future(pen.fetch(slow))
+            while not waiting_for(holder, conn):
+                await asyncio.sleep(0)
+            fetch.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await fetch
         return await pen.fetch(b"SELECT 'next' AS said")
 
     assert with_pen(config, work) == [{"said": "next"}]
@@ -279,7 +281,8 @@ def test_a_signal_that_raises_while_an_answer_is_waited_for_ends_the_connection(
         raise Stopped
 
     def stop_when_it_is_asked(pid: int) -> None:
-        eventually(lambda: conn.execute(ASKED, {"query": "%pg_sleep%", "pid": pid}).rowcount == 1)
+        asked = "SELECT FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND query LIKE '%%sleep%%'"
+        eventually(lambda: conn.execute(asked, (pid,)).rowcount == 1)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
     async def work(pen: Pen) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from celegraph import ApprovalPolicy
@@ -10,6 +9,7 @@ from celegraph.ledger import leases, runs
 from celegraph.ledger.outcomes import Ask, Waiting
 from celegraph.ledger.pen import Pen
 from celegraph.ledger.runs import Admission
+from tests.support.pens import with_pen
 from tests.support.scene import Scene
 
 
@@ -22,8 +22,7 @@ def open_questions(
 ) -> list[str]:
     """One waiting run with one open question for each name; returns the approvals' ids."""
 
-    async def ask_all() -> list[str]:
-        pen = await Pen.open(scene.config)
+    async def ask_all(pen: Pen) -> list[str]:
         asked = []
         for name in names:
             runs.admit(scene.conn, Admission(run_id=name, agent="approved", input={}, max_crashes=3))
@@ -41,7 +40,6 @@ def open_questions(
             await leases.settle(pen, name, begun.epoch, Waiting("asks", (ask,)))
             await leases.release(pen)
             asked.append(ask.approval_id)
-        await pen.close()
         return asked
 
-    return asyncio.run(ask_all())
+    return with_pen(scene.config, ask_all)

@@ -12,6 +12,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
+from psycopg.rows import tuple_row
+
+from tests.support.waiting import eventually
 
 
 @contextmanager
@@ -47,6 +50,23 @@ def _create(server_url: str, name: str, template: str) -> None:
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
         )
+
+
+def waiting_for(holder: psycopg.Connection[Any], conn: psycopg.Connection[Any]) -> list[tuple[int, str]]:
+    """The pens that wait for what `holder` has locked: their backends, and what they say."""
+    query = (
+        "SELECT pid, query FROM pg_stat_activity"
+        " WHERE %s = ANY(pg_blocking_pids(pid)) AND application_name LIKE 'celegraph pen%%'"
+    )
+    return conn.cursor(row_factory=tuple_row).execute(query, (holder.info.backend_pid,)).fetchall()
+
+
+def cut_what_waits_for(holder: psycopg.Connection[Any], conn: psycopg.Connection[Any]) -> str:
+    """Cancel the statement of the first pen that waits for `holder`, and see it gone; its text."""
+    pid, said = eventually(lambda: waiting_for(holder, conn))[0]
+    conn.execute("SELECT pg_cancel_backend(%s)", (pid,))
+    eventually(lambda: (pid, said) not in waiting_for(holder, conn))
+    return said
 
 
 def end_our_backends(conn: psycopg.Connection[Any]) -> int:

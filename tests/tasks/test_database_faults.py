@@ -14,7 +14,7 @@ from psycopg import sql
 
 from celegraph import start_run
 from celegraph.dev.postgres import Postgres
-from tests.support.databases import end_our_backends
+from tests.support.databases import cut_what_waits_for, end_our_backends
 from tests.support.pgbouncer import pgbouncer
 from tests.support.process import kill_and_await
 from tests.support.scene import Scene
@@ -71,12 +71,6 @@ def test_a_restart_of_the_database_during_runs_costs_no_run_and_no_worker(
         assert set(children) <= set(worker.children())
 
 
-_BLOCKED = """
-SELECT pid, query FROM pg_stat_activity
- WHERE %s = ANY(pg_blocking_pids(pid)) AND application_name LIKE 'celegraph pen%%'
-"""
-
-
 def test_an_outcome_whose_statement_is_cancelled_is_no_death(scene: Scene) -> None:
     """By a time limit of the role's, or by an administrator: the run is handed back and goes on."""
     scene.worker("w", concurrency=1, beat=True)
@@ -86,15 +80,11 @@ def test_an_outcome_whose_statement_is_cancelled_is_no_death(scene: Scene) -> No
 
     cut: list[str] = []
     with psycopg.connect(scene.database_url) as holder:
-        mine = (holder.info.backend_pid,)
         holder.execute("LOCK TABLE celegraph.runs IN SHARE MODE")
         scene.gates.open("last")
         # First the checkpoint of the last step, then the outcome that comes of it.
         while not any("-- running -> whatever the outcome says" in query for query in cut):
-            blocked = eventually(lambda: scene.conn.execute(_BLOCKED, mine).fetchall())[0]
-            scene.conn.execute("SELECT pg_cancel_backend(%s)", (blocked["pid"],))
-            eventually(lambda: blocked not in scene.conn.execute(_BLOCKED, mine).fetchall())  # noqa: B023
-            cut.append(blocked["query"])
+            cut.append(cut_what_waits_for(holder, scene.conn))
 
     assert scene.await_status(run_id, "finished").crash_count == 0
     assert "abandoned" in scene.kinds(run_id)
