@@ -8,10 +8,11 @@ import pytest
 
 from celegraph import decide, retry_run
 from celegraph.contrib.flower import format_task
+from celegraph.tasks.installation import installation
+from celegraph.tasks.ring import ring
 from tests.crash.conftest import scene as scene
 from tests.support.flower import Flower
 from tests.support.scene import Scene
-from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -23,15 +24,15 @@ def flower(scene: Scene) -> Iterator[Flower]:
 def test_the_list_shows_run_agent_reason_and_that_a_waiting_run_is_not_over(
     scene: Scene, flower: Flower
 ) -> None:
-    scene.worker("w", options=["-E"])
+    scene.worker("w", concurrency=1, options=["-E"])
     run_id = scene.begin("approved")
     question = scene.question(run_id)
-    eventually(lambda: [t["state"] for t in flower.tasks(run_id)] == ["RETRY"])
+    flower.await_states(run_id, ["RETRY"])
     (waiting,) = flower.rows(run_id)
 
     decide(question.approval_id, "approve", by="ana")
 
-    eventually(lambda: [t["state"] for t in flower.tasks(run_id)] == ["RETRY", "SUCCESS"])
+    flower.await_states(run_id, ["RETRY", "SUCCESS"])
     assert waiting["uuid"] == run_id
     assert waiting["kwargs"] == f"run {run_id}, agent approved, started"
     assert waiting["result"] == "run is waiting"
@@ -42,15 +43,29 @@ def test_the_list_shows_run_agent_reason_and_that_a_waiting_run_is_not_over(
 
 
 def test_a_failed_run_is_a_failed_row_and_its_retry_says_who_wanted_it(scene: Scene, flower: Flower) -> None:
-    scene.worker("w", options=["-E"])
+    scene.worker("w", concurrency=1, options=["-E"])
     run_id = scene.begin("failing")
     scene.await_status(run_id, "failed")
-    eventually(lambda: [t["state"] for t in flower.tasks(run_id)] == ["FAILURE"])
+    flower.await_states(run_id, ["FAILURE"])
 
     retry_run(run_id, by="ana")
 
-    eventually(lambda: [t["state"] for t in flower.tasks(run_id)] == ["FAILURE", "FAILURE"])
+    flower.await_states(run_id, ["FAILURE", "FAILURE"])
     assert flower.rows(run_id)[1]["kwargs"] == f"run {run_id}, agent failing, asked to retry"
+
+
+def test_a_doorbell_too_many_of_a_failed_run_says_its_end_once_more_and_begins_nothing(
+    scene: Scene, flower: Flower
+) -> None:
+    scene.worker("w", concurrency=1, options=["-E"])
+    run_id = scene.begin("failing")
+    scene.await_status(run_id, "failed")
+    before = scene.kinds(run_id)
+
+    ring(installation(), [run_id], "asked twice")
+
+    flower.await_states(run_id, ["FAILURE", "FAILURE"])
+    assert scene.kinds(run_id) == before
 
 
 class Row:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
 
 import redis
 
 from celegraph import decide, start_run
 from tests.support.flower import Flower
 from tests.support.scene import Scene
-from tests.support.waiting import eventually
 
 IBAN, NOTE = "DE00TEST", "secret-note"
 
@@ -24,7 +22,7 @@ def test_input_and_note_are_in_postgresql_and_nowhere_else(scene: Scene) -> None
         question = scene.question(run_id)
         decide(question.approval_id, "approve", by="ana", note=NOTE)
         scene.await_status(run_id, "finished")
-        eventually(lambda: [t["state"] for t in _asked_for(flower, run_id)] == ["RETRY", "SUCCESS"])
+        flower.await_states(run_id, ["RETRY", "SUCCESS"])
         seen = {
             "flower": flower.everything(),
             "flower's log": flower.log,
@@ -38,11 +36,6 @@ def test_input_and_note_are_in_postgresql_and_nowhere_else(scene: Scene) -> None
     for place, text in seen.items():
         assert IBAN not in text, place
         assert NOTE not in text, place
-
-
-def _asked_for(flower: Flower, run_id: str) -> list[dict[str, Any]]:
-    """Without the doorbell that the sweep may add while a busy worker has the first and has not begun."""
-    return [task for task in flower.tasks(run_id) if "found by the sweep" not in task["kwargs"]]
 
 
 def redis_dump(scene: Scene) -> str:

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import redis
 
 from celegraph.dev.server import free_port
 from tests.support.process import Process
 from tests.support.scene import Scene
+from tests.support.waiting import eventually
 from tests.support.workers import APP
 
+SWEPT = "found by the sweep"
 _PASSWORD = "only-for-tests"
 
 
@@ -24,6 +27,7 @@ class Flower(Process):
             f"from celegraph.contrib.flower import *\nbasic_auth = ['me:{_PASSWORD}']\n", encoding="utf-8"
         )
         port = free_port()
+        self._broker_url = scene.broker_url
         self._web = httpx.Client(base_url=f"http://127.0.0.1:{port}", auth=("me", _PASSWORD), timeout=20)
         words = ["-m", "celery", "-A", APP, "flower", "--address=127.0.0.1", f"--port={port}"]
         super().__init__(
@@ -32,7 +36,12 @@ class Flower(Process):
 
     def is_ready(self) -> bool:
         """It serves and listens to events."""
-        return "Visit me at" in self.log and self._says("/api/workers")
+        return "Visit me at" in self.log and self._says("/api/workers") and self._listens()
+
+    def _listens(self) -> bool:
+        # Nobody keeps an event for who subscribes later.
+        with redis.Redis.from_url(self._broker_url) as client:
+            return bool(client.pubsub_numpat())
 
     def _says(self, path: str) -> bool:
         try:
@@ -45,8 +54,22 @@ class Flower(Process):
         found = [t for t in self._web.get("/api/tasks").json().values() if run_id in (t["kwargs"] or "")]
         return sorted(found, key=lambda task: task["received"] or 0)
 
+    def await_states(self, run_id: str, expected: list[str], within: float = 15.0) -> None:
+        """Wait until the run's doorbells are in these states; AssertionError with the list if they never are.
+
+        Those of the sweep aside: it rings once more when a busy worker has a doorbell and has not begun.
+        """
+
+        def states() -> list[str]:
+            return [t["state"] for t in self.tasks(run_id) if SWEPT not in t["kwargs"]]
+
+        try:
+            eventually(lambda: states() == expected, within=within)
+        except AssertionError:
+            raise AssertionError(f"not {expected}: {self._web.get('/api/tasks').text}\n{self.log}") from None
+
     def rows(self, run_id: str) -> list[dict[str, Any]]:
-        """The same, as the page shows them."""
+        """The same as the page shows them, the sweep's aside."""
         asked: dict[str, str | int] = {
             "draw": 1,
             "start": 0,
@@ -56,7 +79,7 @@ class Flower(Process):
         }
         asked["columns[0][data]"] = "received"
         rows = self._web.get("/tasks/datatable", params=asked).json()["data"]
-        return [row for row in rows if f"run {run_id}," in row["kwargs"]]
+        return [row for row in rows if f"run {run_id}," in row["kwargs"] and SWEPT not in row["kwargs"]]
 
     def everything(self) -> str:
         """All that Flower can be asked for."""
