@@ -15,7 +15,7 @@ from tests.support.process import kill_and_await
 from tests.support.rabbitmq import QUORUM, RabbitMQ, await_empty
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
-from tests.support.workers import supervised
+from tests.support.workers import answered, supervised
 
 OURS = ("celegraph", "celegraph.control")
 
@@ -110,7 +110,7 @@ def test_runs_whose_messages_were_thrown_away_are_rung_again(scene: Scene, node:
 
 def test_revoking_a_runs_message_cancels_the_run(scene: Scene) -> None:
     scene.worker("w")
-    scene.app.control.revoke("r-revoked", reply=True, timeout=5)
+    answered(lambda: scene.app.control.revoke("r-revoked", reply=True, timeout=5, limit=1))
 
     scene.begin("steps", run_id="r-revoked")
 

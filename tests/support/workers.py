@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from tests.support.process import Process
 from tests.support.waiting import eventually
 
+T = TypeVar("T")
 APP = "tests.support.app:app"
 
 
@@ -48,6 +50,14 @@ class Beat(Process):
     def is_ready(self) -> bool:
         """It has begun to count."""
         return "beat: Starting..." in self.log
+
+
+def answered(ask: Callable[[], T]) -> T:
+    """What workers answer to a broadcast of Celery's; asked again until one does.
+
+    A worker says that it is ready before it listens to them, and what was sent earlier reaches nobody.
+    """
+    return eventually(ask, within=30)
 
 
 def supervised(worker: Worker, fact: Callable[[], bool], within: float = 40.0) -> None:

@@ -7,6 +7,7 @@ import pytest
 from celegraph import cancel_run, release_run
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
+from tests.support.workers import answered
 
 FATAL = {
     "exiting": "NodeExited",
@@ -76,7 +77,7 @@ def test_a_cancelled_run_stops_at_its_next_step(scene: Scene) -> None:
 
 def test_revoking_a_runs_message_cancels_the_run(scene: Scene) -> None:
     worker = scene.worker("w")
-    scene.app.control.revoke("r-revoked", reply=True, timeout=5)
+    answered(lambda: scene.app.control.revoke("r-revoked", reply=True, timeout=5, limit=1))
 
     scene.begin("steps", run_id="r-revoked")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.host import APP, VARIANT, VARIANTS
 from tests.support.scene import Scene
 from tests.support.waiting import eventually
-from tests.support.workers import Worker
+from tests.support.workers import Worker, answered
 
 OURS = {"celegraph", "celegraph.control"}
 
@@ -24,7 +24,7 @@ def host_worker(scene: Scene, variant: str, **how: Any) -> Worker:
 
 def consumed(scene: Scene) -> set[str]:
     """The queues that the one worker takes from."""
-    answer = eventually(lambda: scene.app.control.inspect(timeout=1).active_queues())
+    answer = answered(lambda: scene.app.control.inspect(timeout=5, limit=1).active_queues())
     assert answer is not None
     return {queue["name"] for queues in answer.values() for queue in queues}
 
@@ -72,7 +72,7 @@ def test_the_command_line_decides_about_queues(scene: Scene, options: list[str],
 def test_nothing_of_the_hosts_configuration_is_changed(scene: Scene) -> None:
     host_worker(scene, "plain")
 
-    answer = scene.app.control.inspect(timeout=30, limit=1).conf(with_defaults=True)
+    answer = answered(lambda: scene.app.control.inspect(timeout=5, limit=1).conf(with_defaults=True))
     assert answer is not None
     (conf,) = answer.values()
 
