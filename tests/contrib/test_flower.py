@@ -17,14 +17,15 @@ from tests.support.scene import Scene
 
 @pytest.fixture
 def flower(scene: Scene) -> Iterator[Flower]:
+    """Beside a worker of one slot: there a doorbell that the sweep adds is never the first to begin."""
     with Flower(scene) as running:
+        scene.worker("w", concurrency=1, options=["-E"])
         yield running
 
 
 def test_the_list_shows_run_agent_reason_and_that_a_waiting_run_is_not_over(
     scene: Scene, flower: Flower
 ) -> None:
-    scene.worker("w", concurrency=1, options=["-E"])
     run_id = scene.begin("approved")
     question = scene.question(run_id)
     flower.await_states(run_id, ["RETRY"])
@@ -43,7 +44,6 @@ def test_the_list_shows_run_agent_reason_and_that_a_waiting_run_is_not_over(
 
 
 def test_a_failed_run_is_a_failed_row_and_its_retry_says_who_wanted_it(scene: Scene, flower: Flower) -> None:
-    scene.worker("w", concurrency=1, options=["-E"])
     run_id = scene.begin("failing")
     scene.await_status(run_id, "failed")
     flower.await_states(run_id, ["FAILURE"])
@@ -57,7 +57,6 @@ def test_a_failed_run_is_a_failed_row_and_its_retry_says_who_wanted_it(scene: Sc
 def test_a_doorbell_too_many_of_a_failed_run_says_its_end_once_more_and_begins_nothing(
     scene: Scene, flower: Flower
 ) -> None:
-    scene.worker("w", concurrency=1, options=["-E"])
     run_id = scene.begin("failing")
     scene.await_status(run_id, "failed")
     before = scene.kinds(run_id)
